@@ -1,10 +1,11 @@
 // What sees every call of a connection or server: to count, log, trace, refuse.
 //
-// A chain is asked in order before a call and in reverse order after it. An error from before() is the call's
-// end: nobody behind it is asked, the function does not run, and those before it hear of the end. So is an
-// exception (Errc::failed). What after() throws is dropped, and the others hear of the call all the same.
-// Nothing is done, and nothing costs, where there is no chain. Threading: the connection's thread, during the
-// call; what is shared by several servers or clients of one program may be called by their threads.
+// A chain is asked in order before a call and in reverse order after it. An error from before() ends the
+// call: interceptors further on are not asked, the function does not run, and those asked earlier are told of
+// the end. An exception does the same (Errc::failed). What after() throws is dropped, and the other
+// interceptors are still told. Where there is no chain, nothing is done and nothing is paid. Threading: the
+// connection's thread, during the call; an interceptor shared by several servers or clients of one program
+// may be called by all their threads.
 #pragma once
 
 #include <chrono>
@@ -37,12 +38,12 @@ class ServerInterceptor {
  public:
   virtual ~ServerInterceptor() = default;
   virtual Result<void> before(Context&) { return {}; }
-  // The reply, with its attachment, is on its way if the call ended well, and comes next if not.
+  // If the call ended well, the reply with its attachment is already on its way; if not, it is sent next.
   virtual void after(Context&, const CallEnd&) {}
 };
 using ServerChain = std::vector<std::shared_ptr<ServerInterceptor>>;
 
-// A call that is about to be sent; before() may change it.
+// A call about to be sent; before() may change it.
 struct OutgoingCall {
   std::string_view method;  // empty if only its number is known
   CallOptions options;
@@ -57,7 +58,7 @@ class ClientInterceptor {
   virtual void after(std::string_view /*method*/, const CallEnd&) {}
 };
 
-// Asks the chain; the first refusal, of which those that were asked before hear at once.
+// Asks the chain; returns the first refusal, of which the interceptors asked earlier are told at once.
 Result<void> ask(const ServerChain& chain, Context& context);
 void tell(const ServerChain& chain, Context& context, const CallEnd& end);
 Result<void> ask(const ClientChain& chain, OutgoingCall& call);

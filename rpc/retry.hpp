@@ -9,7 +9,7 @@
 
 namespace weir::rpc {
 
-// For a call that may run twice, said where both ends see it:
+// Marks a function whose calls may run twice, where both ends see it:
 //   template <> inline constexpr bool weir::rpc::idempotent<shop::find> = true;
 template <auto F>
 inline constexpr bool idempotent = false;
@@ -43,11 +43,12 @@ class RetryBudget {
   double share_, most_, left_;
 };
 
-// Does another attempt after such an end put more work on servers? Who drains sends callers elsewhere.
+// Whether another attempt after such an end puts more load on servers. A draining server sends its callers
+// elsewhere.
 constexpr bool costs_budget(Errc code) { return code != Errc::draining; }
 
-// Might the same call go well elsewhere or later, and may it be made again? A call that may have run is made
-// again only if it may run twice.
+// Whether the same call might succeed elsewhere or later, and may be repeated. A call that may have run is
+// repeated only if it may run twice.
 bool worth_retrying(Errc code, bool idempotent);
 
 // Before attempt 2, 3, ...: half of first_wait * 2^(attempt - 2), and a random part of the other half, so

@@ -77,16 +77,16 @@ class Server {
      ...);
   }
   void add(const Registered& row);
-  // One more name for a function that was added: an older one, that callers still use.
+  // Gives a function that was added one more name: an older one that callers still use.
   void alias(std::string_view name, std::string_view of);
 
-  // The address with the port that was taken where 0 was asked for.
+  // Returns the address, with the port that was chosen if 0 was given.
   [[nodiscard]] Result<std::string> listen(const std::string& address);
 
-  // Accepts nothing more, takes no new calls, answers those under way. When open() is 0 everybody has gone;
-  // clients of this library leave by themselves.
+  // Accepts nothing more, takes no new calls, answers those under way. When open() is 0 all clients have
+  // gone; clients of this library leave by themselves.
   void drain();
-  // Closes everything now; in other threads soon, open() tells.
+  // Closes everything now; in other threads soon after, as open() shows.
   void stop();
   std::uint32_t open() const;
   ServerStats stats() const;

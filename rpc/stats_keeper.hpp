@@ -1,7 +1,7 @@
-// The interceptors that count (method_stats.hpp), and the method "weir.stats" that tells.
+// The interceptors that count (method_stats.hpp), and the method "weir.stats" that reports the counts.
 //
-// Each thread of a server has a shard of the counts for its own connections, which only reports() of another
-// thread may make it wait for. A server with one thread takes no lock.
+// Each thread of a server has a shard of the counts for its own connections; only reports() from another
+// thread may make it wait for that shard. A server with one thread takes no lock.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@ namespace weir::rpc {
 
 class StatsKeeper {
  public:
-  // One shard a thread.
+  // One shard per thread.
   explicit StatsKeeper(std::size_t threads);
   ~StatsKeeper();
 
   std::shared_ptr<ServerInterceptor> shard(std::size_t thread) const;
-  // Of functions that were called, by name; from any thread.
+  // Reports on functions that were called, by name; from any thread.
   std::vector<MethodReport> reports() const;
   Registered method();
 

@@ -50,7 +50,7 @@ asio::awaitable<Result<T>> read_item(std::shared_ptr<StreamChannel> channel, Err
   co_return std::unexpected(why);
 }
 
-// Encoded before it returns: the value need not stay.
+// Encodes before it returns: the value need not stay.
 template <class C, class T>
 [[nodiscard]] asio::awaitable<Result<void>> write_item(StreamChannel& channel, const T& value) {
   Bytes held;

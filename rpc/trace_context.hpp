@@ -23,8 +23,8 @@ struct TraceContext {
 
 // "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 std::string traceparent(const TraceContext& trace);
-// What is none, or has ids of zeros only, is not followed: nullopt. A later version is read as this one, as
-// the specification asks (4.3).
+// Returns nullopt for text that is no trace context, or whose ids are all zeros. A later version is read as
+// this one, as the specification asks (4.3).
 std::optional<TraceContext> parse_traceparent(std::string_view text);
 
 // On the wire: the two ids and the flags.

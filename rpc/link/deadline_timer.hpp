@@ -1,15 +1,15 @@
 // When a link looks for calls that are late: one timer for all of them, at the earliest deadline that was
-// asked of it. Most calls end long before their deadlines, and the timer does not hear of that: a call costs
-// no more than a comparison, and it is seldom that all have to be looked at.
+// asked for. Most calls end long before their deadlines, and the timer does not learn of that: a call costs
+// only a comparison, and the timer seldom has to look at all calls.
 //
-// Deadlines that pass one after the other, thousands of them while a server hangs, would have all calls
-// looked at for each. So a look is followed by a pause as long as it had calls to look at, most_pause at
-// most: late calls end that much later, and it is a small part of the time that goes into looking.
+// Thousands of deadlines may pass one after the other while a server hangs, and each would cause a look at
+// all calls. So a look is followed by a pause as long as the number of calls looked at requires, at most
+// most_pause: late calls end that much later, and looking takes only a small part of the time.
 //
 // Invariant: while the link lives and its calls were not given up (cancel()), every deadline that was kept is
 // followed by a look, at that time or before, or when the pause ends in which it falls.
 //
-// Ownership: a member of the link that it watches, which it holds while the link is told and not otherwise.
+// Ownership: a member of the link that it watches; it holds the link during a call into it and not otherwise.
 // Threading: the io_context's thread.
 #pragma once
 
@@ -29,7 +29,7 @@ class DeadlineTimer {
     Deadline next = no_deadline;  // the earliest deadline of those that were not late
     std::size_t calls = 0;        // that were looked at
   };
-  // Ends the calls that are late at `now`. Deadlines of calls that begin meanwhile may be kept as ever.
+  // Ends the calls that are late at `now`. Calls may begin meanwhile and keep their deadlines as usual.
   using EndLate = std::function<Look(Deadline now)>;
 
   DeadlineTimer(FrameLink& link, EndLate end_late);

@@ -30,7 +30,7 @@ namespace weir::rpc {
 
 class StreamChannel;
 
-// Writes to a link when there is room; it hears, once, that the queue got shorter.
+// Something that writes to a link when there is room; told, once, that the queue got shorter.
 class WaitsForRoom {
  public:
   virtual void on_link_progress() = 0;
@@ -43,7 +43,7 @@ struct LinkStats {
   std::uint64_t frames_received = 0;
   std::uint64_t frames_sent = 0;
   std::uint64_t rounds = 0;
-  std::uint64_t writes = 0;  // times that something was given to the transport
+  std::uint64_t writes = 0;  // how often data was given to the transport
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_sent = 0;  // that the transport took
 
@@ -60,11 +60,12 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   FrameLink& operator=(const FrameLink&) = delete;
 
   void start() { transport_->start(*this); }
-  // What this end takes, and sends where the other end takes it. Before start().
+  // Compression that this end accepts, and uses if the other end accepts it. Call before start().
   void use_compression(const CompressionOptions& options) { compression_ = options; }
-  // Tells the other end what this one knows and takes. A client does when it connects; the server answers.
+  // Tells the other end what this end knows and accepts. A client does so when it connects; the server
+  // answers.
   void say_hello();
-  // The other end's; nothing before it came.
+  // The other end's hello; nullopt before it came.
   const std::optional<Hello>& peer_hello() const { return peer_hello_; }
   bool peer_knows(Feature one) const { return peer_hello_ && peer_hello_->knows(one); }
   bool is_open() const { return !closed_; }
@@ -73,21 +74,21 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   const Transport& transport() const { return *transport_; }
   const LinkStats& stats() const { return stats_; }
   std::size_t waiting_bytes() const { return out_.bytes(); }
-  // Of the frame that is under way (frame.hpp), and of items that wait to be read.
+  // Bytes of the frame that is arriving (frame.hpp), and of items that wait to be read.
   std::size_t expected_bytes() const { return reader_.expected_bytes(); }
   std::size_t arrived_bytes() const { return reader_.arrived_bytes(); }
   std::size_t stream_bytes() const { return stream_bytes_; }
   // A frame with such a body gets a block of its own.
   static bool is_large(std::size_t body_bytes) { return body_bytes >= large_piece_bytes; }
 
-  // Now, and what was queued is lost. on_end() does not run.
+  // Closes now; queued data is lost. on_end() does not run.
   void close();
 
  protected:
   // How end_orderly() ends; before start(). Without it: at once.
   void use_end_limits(const EndLimits& limits) { end_limits_ = limits; }
-  // After what is queued (orderly_end.hpp). The link is not open any more: on_end() runs now, on_gone() when
-  // the transport is closed.
+  // Closes after sending what is queued (orderly_end.hpp). The link is no longer open: on_end() runs now,
+  // on_gone() once the transport is closed.
   void end_orderly(const Error& cause);
 
   // Bodies are appended here, between begin_frame() and end_frame().
@@ -111,33 +112,35 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void let_go_incoming() { reader_.divert_attachment(); }
   void flush();
   void read_on(bool on) { transport_->read_on(on); }
-  // Of frames that begin from now on.
+  // Applies to frames that begin from now on.
   void set_frame_limits(const FrameLimits& limits) {
     frame_limits_ = limits;
     reader_.set_limits(limits);
   }
-  // A frame beyond them begins. True: they may have been raised. False also where the link has ended.
+  // A frame beyond the limits begins. Return true if the limits may have been raised, false otherwise and
+  // where the link has ended.
   virtual bool may_lift_limits(const FrameHeader&) { return false; }
 
-  // A link that lost a frame is not open from then on; on_end() says why in a turn of its own.
+  // A link that lost a frame is no longer open; on_end() says why in a turn of its own.
   bool lost_a_frame() const { return lost_a_frame_; }
   static Error frame_loss();
 
-  // The number of the call that a frame beyond the limits was of, which ended the link as Errc::too_large. 0:
-  // it cannot be told.
+  // The number of the call to which a frame beyond the limits belonged; the frame ended the link with
+  // Errc::too_large. 0: unknown.
   std::uint64_t oversize_call() const { return oversize_ != 0 ? oversize_ : reader_.oversize(); }
 
-  // A frame came. False: the link was closed.
+  // A frame came. Return false if the link was closed.
   virtual bool on_arrival(Frame& frame) = 0;
-  // Before that, and before a compressed body is as it was. True: kept as it came, for hand_on() later.
+  // Called before that, and before a compressed body is decompressed. Return true to keep the frame as it
+  // came, for hand_on() later.
   virtual bool put_aside(Frame&) { return false; }
   bool hand_on(Frame& frame);  // on_arrival(); false: the link was closed
-  // Nothing more will come; the link is not open.
+  // Nothing more will come; the link is no longer open.
   virtual void on_end(const Error& cause) = 0;
   virtual void on_hello() {}  // the other end's came
   // After on_end(): the transport is closed, too.
   virtual void on_gone() {}
-  // What arrives cannot be understood. The link ends after what this sends.
+  // What arrived cannot be understood. The link ends after what this sends.
   virtual void on_nonsense(const Error&) {}
   virtual void on_progress() {}  // the queue got shorter
   virtual void on_round_end() {}
@@ -149,7 +152,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void forget(WaitsForRoom& stream) { std::erase(starved_, &stream); }
   virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
   virtual bool has_place_for(const FrameHeader&) { return false; }
-  // False: so much waits that the peer, which does not read, gets no more of them.
+  // Return false if so much waits to be sent that the peer, which does not read, gets no more pongs.
   virtual bool answers_pings() const { return true; }
 
  private:
@@ -179,8 +182,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void tell_of_frame_loss();
   bool unpack(Frame& frame, Bytes& into);
 
-  // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
-  // keeps, and the peer begins meanwhile. Far more than a write is worth.
+  // Queued data is sent before the round ends once it reaches this size: the queue stays within the memory
+  // that it keeps, and the peer can begin meanwhile. This is far more than what makes a write worthwhile.
   static constexpr std::size_t write_early_bytes = large_piece_bytes;
   static constexpr std::size_t keep_unpacked_bytes = 64 << 10;
   static constexpr std::size_t never = SIZE_MAX;

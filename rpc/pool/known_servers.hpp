@@ -19,17 +19,17 @@ class KnownServers {
   explicit KnownServers(Balancing how) : how_(how), balancer_(how) {}
 
   const std::vector<KnownServerPtr>& all() const { return all_; }
-  // These are the servers now; of others what is under way ends as it may.
+  // Sets the current servers; calls under way to servers that are no longer listed may finish.
   void list(std::span<const std::string> addresses);
   void forget_unlisted();
 
-  // Null: there is no server.
+  // Null if there is no server.
   KnownServerPtr choose(std::uint64_t key, const Tried& tried, Clock::time_point now);
   // Of those that a call need not wait for; null: none. A key waits for its own server, so that it is at no
   // other meanwhile.
   KnownServerPtr choose_connected(std::uint64_t key, const Tried& tried);
   bool untried_left(const Tried& tried, Clock::time_point now) const;
-  // Failed, have waited, and have no connection on which they could answer.
+  // Servers that failed, whose wait is over, and that have no connection on which they could answer.
   std::vector<KnownServerPtr> to_try_again(Clock::time_point now) const;
 
  private:

@@ -67,7 +67,7 @@ class BlockingThreads {
       co_return std::move(*outcome->value);
   }
 
-  // Takes nothing more, ends what waits, and waits for what runs. The destructor does.
+  // Accepts nothing more, ends waiting work, and waits for running work. The destructor does the same.
   void stop();
 
  private:
@@ -91,7 +91,7 @@ class BlockingThreads {
 
   using Run = std::function<void()>;
   using Told = std::function<void(Result<void>)>;
-  // No coroutine: GCC 12 destroys a closure that is a temporary of an awaited expression twice.
+  // Not a coroutine: GCC 12 destroys a closure that is a temporary of an awaited expression twice.
   asio::awaitable<Result<void>> ended(const Run& run, const asio::any_io_executor& executor) {
     return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<void>)>(
         [this, run, executor](auto handler) {
@@ -107,9 +107,9 @@ class BlockingThreads {
         },
         asio::use_awaitable);
   }
-  // The number of what was begun. `told` runs once: here, if there is no room, or in a thread.
+  // Returns the number of the work. `told` runs once: here if there is no room, else in a thread.
   std::uint64_t begin(Run run, Told told);
-  // Only what waits.
+  // Cancels only waiting work.
   void cancel(std::uint64_t number);
 
   struct State;

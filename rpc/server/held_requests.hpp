@@ -1,14 +1,13 @@
-// What one client asked of a server that has no room for it now: requests, as they came, until it is their
-// turn.
+// Requests of one client for which the server has no room now, kept as they came until it is their turn.
 //
-// Frames of a stream whose request waits wait with it, behind it. Credentials keep their place among the
-// requests, which they are for. Everything else is for calls that run, and never waits. A request that is
-// cancelled before its turn is dropped, and never runs. The time that it waits counts against the time that
-// its caller does; who comes too late for that caller is taken out as such, whether its cancellation was
-// heard or not.
+// Frames of a stream whose request waits are kept behind that request. Credentials keep their place among the
+// requests, which they apply to. All other frames are for running calls, and never wait. A request that is
+// cancelled before its turn is dropped, and never runs. Waiting counts against the time that the caller
+// allows; a request whose turn comes too late for its caller is marked as late, whether its cancellation was
+// received or not.
 //
-// Invariant: no two requests of the same number wait. Memory: grows with what waits; its user bounds that
-// (bytes()). Threading: the connection's thread.
+// Invariant: no two requests of the same number wait. Memory: grows with what waits; the user of this class
+// bounds that (bytes()). Threading: the connection's thread.
 #pragma once
 
 #include <chrono>
@@ -40,7 +39,7 @@ class HeldRequests {
     Held request;
     TimePoint since;
     std::vector<Held> followers;
-    bool late = false;  // nobody waits for it any more
+    bool late = false;  // its caller no longer waits
   };
 
   bool empty() const { return waiting_.empty(); }
@@ -48,13 +47,13 @@ class HeldRequests {
   // With what it takes to keep them.
   std::size_t bytes() const { return bytes_; }
 
-  // At the end: a request whose number does not wait yet, or credentials.
+  // Appends a request whose number does not wait yet, or credentials.
   void hold(Frame& frame, TimePoint now);
-  // Behind the request of its number, which waits.
+  // Appends a frame to the waiting request of the same number.
   void follow(Frame& frame);
-  // False: no request of that number waits.
+  // Returns false if no request of that number waits.
   bool drop(std::uint64_t id);
-  // The first, of which there is one; its header says how long its caller still waits.
+  // Takes the first one, of which there must be one; its header says how long its caller still waits.
   Waiting take(TimePoint now);
   void clear();
 

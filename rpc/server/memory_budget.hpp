@@ -25,8 +25,8 @@ class MemoryBudget {
 
   explicit MemoryBudget(std::size_t most_bytes) : most_(most_bytes) {}
 
-  // `settled` is what this user has settled so far, 0 at first, and `now` what it holds. False: all users
-  // together hold too much, and this one holds more than before.
+  // `settled` is what this user has settled so far, 0 at first, and `now` what it holds. Returns false if all
+  // users together hold too much and this one holds more than before.
   bool settle(std::size_t& settled, std::size_t now) {
     now -= now % grain;
     if (now == settled) return true;
@@ -41,7 +41,7 @@ class MemoryBudget {
       peak_.compare_exchange_strong(most, all, std::memory_order_relaxed);  // a peak that is missed was short
     return all <= most_;
   }
-  // Of `most` bytes that one user may let wait, or run, how many it may now.
+  // How many of the `most` bytes that one user may let wait, or run, it may use now.
   std::size_t share(std::size_t most) const {
     const std::size_t for_all = most_ / 8 * 3, filled = used();
     const std::size_t room = filled < for_all ? for_all - filled : 0;

@@ -1,13 +1,14 @@
-// When a server gives up a client that holds a connection and does nothing with it.
+// When a server gives up on a client that holds a connection and does nothing with it.
 //
-// A client has `first_frame` to send its first whole frame, and `frame` for each that it began, plus a second
-// for each 64 KiB of it. One that says nothing for `keepalive` is sent a ping, which clients of every release
-// answer, and has as long again to answer. Half of `first_frame` is followed by a ping, too: a program that
-// connects early and calls late says nothing by itself. One that takes nothing of what waits for it within
-// `keepalive` is given up. Time in which the server itself does not read is not the client's.
+// A client has `first_frame` to send its first whole frame, and `frame` for each frame that it began, plus a
+// second for each 64 KiB of it. A client that is silent for `keepalive` is sent a ping, which clients of
+// every release answer, and has as long again to answer. Half of `first_frame` is also followed by a ping,
+// because a program that connects early and calls late sends nothing by itself. A client that takes nothing
+// of what waits for it within `keepalive` is given up. Time in which the server itself does not read is not
+// counted against the client.
 //
-// Pure: time is passed in. Invariant: whatever a peer does or leaves, the time until it is heard of or given
-// up is bounded.
+// Pure: time is passed in. Invariant: whatever a peer does or fails to do, the time until it is heard from or
+// given up is bounded.
 #pragma once
 
 #include <chrono>
@@ -20,11 +21,11 @@ struct PeerLimits {
   std::chrono::milliseconds first_frame{30'000};
   std::chrono::milliseconds frame{30'000};
   std::chrono::milliseconds keepalive{60'000};
-  // Without a call, before it is told `goodbye` and leaves; 0: it may stay.
+  // How long a client without a call may stay before it is told `goodbye` and leaves; 0: for ever.
   std::chrono::milliseconds idle{0};
 };
 
-// What is known of a connection when somebody looks.
+// What is known of a connection at the time of a look.
 struct PeerSigns {
   std::uint64_t frames = 0;  // that came whole
   std::uint64_t bytes_received = 0;

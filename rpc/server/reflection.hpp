@@ -1,5 +1,5 @@
-// What every server tells of itself: method "weir.methods", no arguments, gives the name and the types of
-// each function (codec/schema.hpp). `weir rpc` lives on it.
+// What every server tells about itself: method "weir.methods", no arguments, returns the name and the types
+// of each function (codec/schema.hpp). `weir rpc` uses it.
 #pragma once
 
 #include <string>

@@ -16,9 +16,9 @@
 
 namespace weir::rpc {
 
-// Where a result is encoded to, once there is one of about so many bytes. From begin() to the end() or drop()
-// that follows nothing may be awaited: it is the connection's own queue. At end() what the body refers to is
-// still there.
+// Where a result is encoded, once there is one of about so many bytes. From begin() to the end() or drop()
+// that follows, nothing may be awaited, because the place is the connection's own queue. What the body refers
+// to must still be there at end().
 class ReplyBody {
  public:
   virtual BodyPlace begin(BodySize expected) = 0;
@@ -175,7 +175,7 @@ asio::awaitable<Result<void>> later(void* object, Context& context, std::span<co
   }
 }
 
-// Of arguments alone, which stay where they are meanwhile: the coroutine ends after its work has.
+// Needs only the arguments, which stay valid meanwhile: the coroutine ends after its work has ended.
 template <auto F>
 asio::awaitable<Result<void>> in_thread(void* object, Context& context, std::span<const std::byte> body,
                                         ReplyBody& reply) {

@@ -48,7 +48,8 @@ class Reply final : public ReplyBody {
     connection_.queue_frame(frame_, header, std::move(context_.reply_attachment));
     return {};
   }
-  // What is thrown from then on is no failure of the function's, of which the caller could be told.
+  // Whether the reply has ended. What is thrown afterwards is not a failure of the function that the caller
+  // could be told of.
   bool ended() const { return ended_; }
   const SentReply& sent() const { return sent_; }
 

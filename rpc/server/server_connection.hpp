@@ -36,10 +36,10 @@
 namespace weir::rpc {
 
 struct ServerLimits {
-  // Of what a client sends: the arguments of a call, an item. What is larger goes as a stream or an
+  // Limits on what a client sends: the arguments of a call, an item. Larger data goes as a stream or an
   // attachment.
   FrameLimits frame{.body_bytes = 4u << 20, .attachment_bytes = 128u << 20};
-  // Of memory that the arguments of one call, or one item, may become, or frame.body_bytes where that is
+  // Memory that the decoded arguments of one call, or one item, may take, or frame.body_bytes if that is
   // more: a million empty structs are a megabyte on the wire, and hundreds in the function.
   std::size_t most_decoded_bytes = 32u << 20;
   std::size_t decoded_bytes() const { return std::max<std::size_t>(most_decoded_bytes, frame.body_bytes); }
@@ -52,13 +52,13 @@ struct ServerLimits {
   std::size_t most_waiting_bytes = 16u << 20;   // replies that one client did not read yet, and held requests
   std::uint32_t most_connections = 10'000;      // more are told Errc::overloaded, some of them at a time
   std::uint32_t most_streams = 256;             // of one connection, at once
-  // Of what clients write, waiting to be read; a stream. No item that comes or goes is larger.
+  // Bytes that clients wrote and that wait to be read, per stream. No item sent or received may be larger.
   std::uint32_t stream_window_bytes = 1u << 20;
-  // Of all that is kept for one client, or what two of its largest frames take where that is more; of all
-  // that is kept for all of them. Who takes more is told `overloaded`, and closed.
+  // Limits on all that is kept for one client (or the size of two of its largest frames, if that is more),
+  // and on all that is kept for all clients. A client that exceeds one is told `overloaded`, and closed.
   std::size_t most_connection_bytes = 256u << 20;
   std::size_t most_server_bytes = std::size_t{1} << 30;
-  // Of a frame of a client that `authenticate` did not let in yet, and of what waits to be read by it.
+  // Limit on a frame of a client that `authenticate` has not let in yet, and on what waits to be read by it.
   std::uint32_t most_unauthenticated_bytes = 64u << 10;
   PeerLimits peer;
   // A client that is refused is given this long, and may send this much, until it has read why.
@@ -104,14 +104,14 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
                    std::shared_ptr<ThreadTurns> turns, Gone gone);
   ~ServerConnection() override;
 
-  // Instead of start(): the client learns why, and nothing that it sends is looked at.
+  // Called instead of start(): the client learns why, and nothing that it sends is processed.
   void turn_away(const Error& why);
-  // No new requests. The client is told, and closes when it has the replies that it waits for.
+  // Takes no new requests. The client is told, and closes when it has the replies that it waits for.
   void drain();
-  // Now: what runs is cancelled.
+  // Stops now: running calls are cancelled.
   void stop();
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(running_.size()); }
-  // Every second or so: what became of the client, and of the memory that it holds.
+  // Called every second or so: checks on the client and on the memory that it holds.
   void look(PeerWatch::TimePoint now);
 
  private:

@@ -19,9 +19,9 @@ class ServerThread {
   ServerThread& operator=(const ServerThread&) = delete;
 
   asio::io_context& io() { return io_; }
-  // Runs `farewell` there and then what it made ready, and waits for the thread. What still waits for
-  // something else then is freed with the io_context: a coroutine that does not end when it is cancelled
-  // holds up nobody.
+  // Runs `farewell` in that thread, then everything it made ready, and waits for the thread. Operations that
+  // still wait for something else are freed with the io_context: a coroutine that does not end when it is
+  // cancelled delays nobody.
   void end(std::function<void()> farewell);
 
  private:

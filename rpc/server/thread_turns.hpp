@@ -1,13 +1,13 @@
-// Expensive frames take turns: how much of them a thread of a server handles before everybody else there has
-// been looked at again.
+// Expensive frames take turns: how much of them a thread of a server handles before it looks at all its other
+// connections again.
 //
-// What a request cost is known when it was handled: bytes that it was decompressed to, memory that its
-// arguments became. Once a thread has spent `most_spent` since the last turn, requests that may be expensive
-// (large, compressed, or of a connection that was expensive before) wait, and their connections queue up: in
-// a turn of the io_context each runs one request, in the order in which they came, until that was expensive.
-// So a client with small requests waits for one expensive request, not for all that others send.
+// A request's cost is known once it was handled: the bytes that it was decompressed to, the memory that its
+// arguments took. Once a thread has spent `most_spent` since the last turn, requests that may be expensive
+// (large, compressed, or of a connection that was expensive before) wait, and their connections queue up. In
+// a turn of the io_context each connection runs one request, in the order in which they came, until one was
+// expensive. So a client with small requests waits for one expensive request, not for all that others send.
 //
-// Ownership: a thread's connections share it. Threading: that thread.
+// Ownership: shared by a thread's connections. Threading: that thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,10 +21,10 @@ namespace weir::rpc {
 
 class ThreadTurns : public std::enable_shared_from_this<ThreadTurns> {
  public:
-  // Who waits.
+  // A connection that waits for its turn.
   class Waiting {
    public:
-    // False: nothing of it waits any more.
+    // Returns false if it has nothing waiting any more.
     virtual bool take_turn() = 0;
 
    protected:

@@ -1,10 +1,10 @@
 // The passive side: makes transports of the connections that arrive.
 //
-// Connections belong to the io_contexts that `threads` names, in turn: the transport is made in that thread,
-// and handed on there. Over RDMA the engines of those threads take turns.
+// Connections are assigned in turn to the io_contexts that `threads` names: the transport is made in that
+// thread, and handed on there. Over RDMA the engines of those threads take turns.
 //
-// Ownership: destroying it stops accepting; what it accepted before is handed on even so, TLS handshakes over
-// TCP that are under way included. Threading: the io_context's thread.
+// Ownership: destroying it stops accepting; connections accepted before are still handed on, including those
+// whose TLS handshake over TCP is under way. Threading: the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,19 @@ class Listener {
  public:
   // Runs in the thread of the io_context that the transport belongs to.
   using Accepted = std::function<void(asio::io_context&, TransportPtr)>;
-  // The listener's own among them; each runs in a thread of its own, and until the listener is gone.
+  // The listener's own io_context among them; each runs in a thread of its own until the listener is gone.
   using Threads = std::vector<asio::io_context*>;
   virtual ~Listener() = default;
-  // With the port that the kernel chose where 0 was asked for.
+  // The address, with the port that the kernel chose if 0 was given.
   virtual Address address() const = 0;
-  // Listens no more. Connections whose clients believe, or are about to, that they are served are accepted
-  // even so: those that the kernel has made already at once, those that RDMA is making when they are made.
+  // Stops listening, but still accepts connections whose clients believe, or are about to believe, that they
+  // are served: at once those that the kernel has already made, and those that RDMA is making once they are
+  // made.
   virtual void accept_rest() = 0;
 };
 
-// `accepted` may run for connections until the listener is destroyed, and for those that were on their way
-// then. A unix socket's file is removed with it.
+// `accepted` may run for connections until the listener is destroyed, and after that for those that were
+// being made at that time. A unix socket's file is removed with the listener.
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
                                          const TransportOptions& options, const Listener::Threads& threads,
                                          Listener::Accepted accepted);

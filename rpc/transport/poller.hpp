@@ -40,14 +40,15 @@ class Poller final : public asio::execution_context::service {
 
   class Watcher : public std::enable_shared_from_this<Watcher> {
    public:
-    // It can be read. True: few bytes at a time come; they are received with those of others, and received()
-    // is told what recv() into `place` said and, if that is -1, errno. False: ready() reads, into scratch().
+    // The socket can be read. Return true if few bytes at a time are expected: they are received together
+    // with those of other sockets, and received() is told what recv() into `place` returned and, if that is
+    // -1, errno. Return false to be called through ready(), which reads, into scratch().
     virtual bool expects_little() { return false; }
     virtual void received(std::span<const std::byte> /*place*/, ssize_t /*got*/, int /*error*/) {}
     virtual void ready(std::uint32_t events) = 0;
     // Once behind those, when the others that are ready were asked, too, or those so far have taken a while.
     virtual void round_ended() {}
-    // Of what send_soon() took the socket did not take this.
+    // The socket did not take these bytes of those that send_soon() took.
     virtual void unsent(std::span<const std::byte>) {}
 
     virtual ~Watcher() = default;
@@ -61,13 +62,15 @@ class Poller final : public asio::execution_context::service {
 
   explicit Poller(asio::io_context& io);
 
-  // False with errno set if the system refuses.
+  // Returns false with errno set if the system refuses.
   bool add(int fd, Watcher& watcher, std::uint32_t events);
   void change(int fd, Watcher& watcher, std::uint32_t events);
-  // Before the descriptor is closed, which has what send_soon() took. The watcher may be freed at once.
+  // Call before the descriptor is closed; what send_soon() took is sent first. The watcher may be freed at
+  // once.
   void remove(int fd, Watcher& watcher);
-  // True: taken, and sent with what others say whose rounds end now. False: there are none, it is too much,
-  // or something of this watcher was taken before: send_now() that, then send this.
+  // Returns true if the bytes were taken; they are sent together with those of other watchers whose rounds
+  // end now. Returns false if there are no others, the bytes are too many, or bytes of this watcher were
+  // taken before: send_now() those, then send these.
   bool send_soon(Watcher& watcher, std::span<const std::byte> bytes);
   void send_now(const Watcher& watcher) {
     if (watcher.staged_) send_staged();
@@ -76,10 +79,10 @@ class Poller final : public asio::execution_context::service {
   asio::io_context& io() { return io_; }
   // How long an answer may wait for those of others; for tests.
   void hold_answers(std::chrono::microseconds most) { most_held_ = most; }
-  // Receive buffer lent to whoever handles an event now.
+  // Receive buffer lent to the code that handles the current event.
   static constexpr std::size_t scratch_bytes = 256 << 10;
   std::span<std::byte> scratch() { return {scratch_.get(), scratch_bytes}; }
-  // The most that is received for who expects little.
+  // The most received for a socket that expects small messages.
   static constexpr std::size_t little = 8 << 10;
 
  private:
@@ -88,7 +91,7 @@ class Poller final : public asio::execution_context::service {
   // Apart by a few lines more, as what is so many KiB apart competes for the same lines of the cache.
   static constexpr std::size_t place_stride = little + 192;
   static constexpr std::size_t most_staged = 64 << 10;
-  // One that is ready, until its round has ended.
+  // A ready socket, until its round has ended.
   struct Asked {
     std::shared_ptr<Watcher> watcher;
     std::uint32_t events;

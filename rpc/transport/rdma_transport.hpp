@@ -12,9 +12,10 @@
 
 namespace weir::rpc {
 
-// The engine of `io`: the one in the options, else one that is opened at first use.
+// The engine of `io`: the one in the options, else one opened at first use.
 Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& options);
-// That of `io`, in another thread: the one it has, else one with the settings of `like`. From any thread.
+// The engine of `io`, in another thread: the one it has, else one with the settings of `like`. From any
+// thread.
 Result<rdma::Engine*> engine_beside(const rdma::Engine& like, asio::io_context& io);
 rdma::ChannelAcceptorSettings rdma_acceptor_settings(const TransportOptions& options);
 asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,

@@ -1,9 +1,9 @@
-// Memory for an Asio operation, had beforehand: where it is begun none can be missing.
+// Pre-allocated memory for one Asio operation, so that starting it cannot fail.
 //
-// Asio asks the associated allocator of a handler for it, and gives it back before it calls the handler,
-// which may begin the next. While it is taken, or too small, the heap serves. It must stay until the
-// operation is over: who owns it keeps itself alive by the handler, or outlives the io_context's operations.
-// Threading: one thread.
+// Asio asks the associated allocator of a handler for memory, and gives it back before it calls the handler,
+// which may start the next operation. While the block is taken, or is too small, the heap is used. The block
+// must stay until the operation is over: its owner keeps itself alive through the handler, or outlives the
+// io_context's operations. Threading: one thread.
 #pragma once
 
 #include <array>

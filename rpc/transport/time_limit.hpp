@@ -1,6 +1,6 @@
-// How long something may take, for a coroutine that keeps it beside what it limits: when the time is over,
-// `end` runs, once. When the limit goes nothing of it is left: neither a wait, nor a handler that is in the
-// io_context's queue already because the time ran out in the same turn.
+// A time limit for a coroutine, which keeps it beside what it limits: when the time is over, `end` runs,
+// once. When the limit is destroyed nothing of it is left: neither a wait, nor a handler that is already in
+// the io_context's queue because the time ran out in the same turn.
 //
 // Threading: the executor's thread.
 #pragma once

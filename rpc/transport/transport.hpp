@@ -1,10 +1,11 @@
 // The one thing that differs between tcp, unix, tls and rdma: how bytes get to the peer and back.
 //
-// A transport is connected when it is made. It reads by itself and tells its user; it writes when asked, as
-// much as it can take. A message transport fits, too: what it hands on may be any piece of the byte stream.
+// A transport is connected when it is made. It reads by itself and hands the bytes to its user; it writes
+// when asked, as much as it can take. A message transport fits, too: it may hand on any piece of the byte
+// stream.
 //
-// Ownership: shared; it keeps itself alive while operations of the operating system's point into it. After
-// close() the user hears nothing more, also when it is called from within a callback. Threading: the
+// Ownership: shared; it keeps itself alive while operations of the operating system point into it. After
+// close() it calls its user no more, also when close() is called from within a callback. Threading: the
 // io_context's thread.
 #pragma once
 
@@ -29,14 +30,14 @@ class TransportUser {
   virtual std::span<std::byte> wanted() = 0;
   virtual void filled(std::size_t bytes) = 0;
   virtual void received(std::span<const std::byte> bytes) = 0;
-  // Bytes in memory that may be kept. False: not taken, and received() follows.
+  // Offers bytes in memory that may be kept. Return false if they were not taken; received() follows.
   virtual bool keep(Buffer&) { return false; }
-  // What was there to read has been read, for now: the moment to send what came of it.
+  // All available input has been read for now: the moment to send the results.
   virtual void round_ended() = 0;
   // After a write that took less than it was offered: there is room again.
   virtual void writable() = 0;
-  // Asked when the peer says that it sends nothing more, though it may still read. True: the transport stays
-  // open for what is to be written, until end_output() and the end of that.
+  // Asked when the peer says that it sends nothing more, though it may still read. Return true to keep the
+  // transport open for data still to be written, until end_output() and the end of that data.
   virtual bool writes_on() const { return false; }
   // Nothing more will come. The transport is closed.
   virtual void ended(Error cause) = 0;
@@ -52,21 +53,21 @@ class Transport {
   // Takes bytes from the front of `pieces`; the memory may be reused at once. Fewer than offered: writable()
   // will run.
   virtual std::size_t write(std::span<const asio::const_buffer> pieces) = 0;
-  // Memory that is to be filled and then written as one piece, from its beginning, which saves write() a
-  // copy. Empty: there is none, and any other will do. It may outlive the transport.
+  // Memory to be filled and then written as one piece, from its beginning, which saves write() a copy. Empty
+  // if there is none; then any other memory will do. It may outlive the transport.
   virtual Buffer block(std::size_t) { return {}; }
   // The same, or any other.
   Buffer buffer(std::size_t bytes) {
     Buffer place = block(bytes);
     return place.empty() ? Buffer(bytes) : std::move(place);
   }
-  // True: memory of block(), or that keep() was offered, which write() sends from where it is. It must stay
-  // as it is for longer than the write.
+  // True for memory of block(), or that was offered to keep(), which write() sends in place. It must stay
+  // unchanged for longer than the write.
   virtual bool sends_in_place(std::span<const std::byte>) const { return false; }
-  // Stops and resumes reading. What was read already is still handed on.
+  // Stops and resumes reading. Input that was already read is still handed on.
   virtual void read_on(bool on) = 0;
-  // Nothing more will be written; the peer is told so where it can be. True: what was written reaches it even
-  // if close() comes now.
+  // Nothing more will be written; the peer is told so if possible. Returns true if everything written reaches
+  // the peer even if close() is called now.
   virtual bool end_output() = 0;
   virtual void close() = 0;
   // "tcp 127.0.0.1:4711", and whom a client's certificate names ("CN=..."; empty if there is none).

@@ -38,7 +38,7 @@ struct BodyPlace {
   BodyPlace(Bytes& bytes, std::vector<Reference>* refer_in = nullptr)  // NOLINT: Bytes are a place
       : encoded(bytes), references(refer_in) {}
   operator Bytes&() const { return encoded; }  // NOLINT
-  // Contents that stay until the frame was ended.
+  // Appends contents that stay valid until the frame was ended.
   void append_or_refer(std::span<const std::byte> contents) const {
     if (references != nullptr && contents.size() >= refer_from_bytes)
       references->push_back({encoded.size(), contents});

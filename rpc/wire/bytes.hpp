@@ -27,11 +27,11 @@ class Buffer {
 
   Buffer() = default;
   explicit Buffer(std::size_t size);  // uninitialised
-  // Memory of somebody else's, who hears when it is no longer used (from the thread of the connection).
+  // Memory of another owner, which is told when the memory is no longer used (from the connection's thread).
   Buffer(std::span<std::byte> memory, Release release, void* owner)
       : data_(memory.data()), size_(memory.size()), release_(release), owner_(owner) {}
-  // Memory that outlives every use, and stays as it is until then: it may be sent from where it lies, and
-  // over RDMA, from memory that came from the connection, whenever the peer fetches it.
+  // Memory that outlives every use, and stays unchanged until then: it may be sent in place and, over RDMA,
+  // if the memory came from the connection, whenever the peer fetches it.
   static Buffer borrowed(std::span<const std::byte> memory) {
     return {{const_cast<std::byte*>(memory.data()), memory.size()}, nullptr, nullptr};
   }
@@ -80,7 +80,7 @@ class Buffer {
 class Bytes {
  public:
   Bytes() = default;
-  // Empty, with somebody else's memory to grow into. Beyond that it moves to memory of its own.
+  // Starts empty, with another owner's memory to grow into. Beyond that it moves to memory of its own.
   explicit Bytes(Buffer block)
       : data_(std::exchange(block.data_, nullptr)),
         capacity_(block.size_),

@@ -52,8 +52,8 @@ struct CompressionCounts {
   }
 };
 
-// Those of all connections of a thread, which any thread may read. Relaxed: three sums that are shown, and
-// nobody concludes anything from their order.
+// Counts of all connections of a thread, which any thread may read. Relaxed: three sums for display, and no
+// conclusion is drawn from their order.
 class CompressionTotals {
  public:
   void add(const CompressionCounts& more) {
@@ -76,10 +76,10 @@ constexpr std::uint32_t all_compressions = bit_of(Compression::lz4) | bit_of(Com
 
 constexpr std::size_t compressed_prefix_bytes = 5;
 
-// Puts the compressed body in place of what `to` holds. False if it would not be smaller than `body`.
+// Replaces what `to` holds by the compressed body. Returns false if it would not be smaller than `body`.
 bool compress(Compression with, std::span<const std::byte> body, Bytes& to);
-// Puts what it was in place of what `to` holds. Errc::too_large: more than `most_bytes`. Errc::protocol: not
-// what an algorithm of `accepted` made.
+// Replaces what `to` holds by the decompressed body. Errc::too_large: more than `most_bytes`. Errc::protocol:
+// not the output of an algorithm in `accepted`.
 Result<void> decompress(std::span<const std::byte> body, std::uint32_t accepted, std::uint32_t most_bytes,
                         Bytes& to);
 

@@ -1,4 +1,4 @@
-// The time at which a call ends if nobody has answered it.
+// The time at which a call ends if no answer has come.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace weir::rpc {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline no_deadline = Deadline::max();
 
-// `timeout` from `now` on; none where that is beyond the end of time.
+// `timeout` from `now` on; no deadline if that is beyond the end of time.
 template <class Duration>
 Deadline deadline_from(Deadline now, Duration timeout) {
   return timeout < std::chrono::duration_cast<Duration>(no_deadline - now) ? now + timeout : no_deadline;

@@ -140,29 +140,30 @@ class FrameSink {
 class FrameReader {
  public:
   explicit FrameReader(const FrameLimits& limits) : limits_(limits) {}
-  // Of frames that begin from now on.
+  // Applies to frames that begin from now on.
   void set_limits(const FrameLimits& limits) { limits_ = limits; }
 
   Result<void> feed(std::span<const std::byte> bytes, FrameSink& sink);
 
-  // Where the next bytes should be put, or nothing: then feed() them.
+  // Where the next bytes should be put; if empty, pass them to feed().
   std::span<std::byte> wanted(FrameSink& sink);
   Result<void> filled(std::size_t bytes, FrameSink& sink);
-  // Bytes that may be kept where they are. Taken, and true, if they are just the attachment that comes next.
+  // Offers bytes that may be kept where they are. Takes them and returns true if they are exactly the
+  // attachment that comes next.
   bool keep(Buffer& bytes, FrameSink& sink);
-  // The id in a header that spoke of more than the limits allow, which ended the reading; 0: there was none.
+  // The id in a header that announced more than the limits allow, which ended the reading; 0: there was none.
   std::uint64_t oversize() const { return oversize_; }
   // Of the frame that is under way: what it will be, as far as that is known, and what came of it.
   std::size_t expected_bytes() const {
     return have_header_ ? frame_bytes() + header_.attachment_bytes : partial_.size();
   }
   std::size_t arrived_bytes() const { return partial_.size() + (filling_ ? attachment_filled_ : 0); }
-  // Nothing more will be fed, and what was cut off goes. Not from within a sink.
+  // Nothing more will be fed, and cut-off data is dropped. Not from within a sink.
   void forget() {
     partial_ = Bytes();
     attachment_ = Buffer();
   }
-  // The memory that the sink gave for the attachment under way goes away: the rest goes elsewhere.
+  // The memory that the sink gave for the arriving attachment is going away: the rest is stored elsewhere.
   void divert_attachment();
 
  private:
