@@ -1,13 +1,13 @@
 // The append-only log of a server: what it acknowledged is read back at its next start.
 //
-// The log is a base, which is a snapshot of the data at some moment, and increments, which are the effects
-// since (log_files.hpp). start() reads them back and goes on in the newest increment. rewrite() begins an
-// increment and, in turns with serving clients, writes a snapshot of that moment; when it is on the disk it
-// becomes the base, and what came before is deleted.
+// The log is a base, which is a snapshot of the data at some moment, and increments, which hold the effects
+// since then (log_files.hpp). start() reads them back and continues in the newest increment. rewrite() begins
+// an increment and, in turns with serving clients, writes a snapshot of that moment; once the snapshot is on
+// the disk it becomes the base, and older files are deleted.
 //
 // Failures: while refusal() is not empty the server refuses commands that write, and a timer tries again. A
-// failed write goes on where it stopped. After a failed fsync the log is rewritten from memory, because
-// nobody knows what of it is on the disk.
+// failed write resumes where it stopped. After a failed fsync the log is rewritten from memory, because
+// nobody knows how much of it is on the disk.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -42,45 +42,46 @@ class AppendOnly {
   AppendOnly(const AppendOnly&) = delete;
   AppendOnly& operator=(const AppendOnly&) = delete;
 
-  // Reads the log into the empty databases and goes on in it; where there is none begins one with what the
-  // snapshot holds. `go_on` is called every few milliseconds; false stops. The error is fit to show a user.
+  // Reads the log into the empty databases and continues in it; if there is no log, begins one with the
+  // snapshot's contents. `go_on` is called every few milliseconds; returning false stops. The error is fit to
+  // show a user.
   std::expected<LoadResult, std::string> start(const std::function<bool()>& go_on);
-  // Begins to keep the data that is there.
+  // Begins a log of the existing data.
   Done turn_on();
   void turn_off();
   bool on() const { return files_ != nullptr; }
 
-  // Before replies leave: keeps what was done, as well as appendfsync asks. False: it could not, and replies
-  // that wait may tell of it, so they must not leave.
+  // Call before replies leave: writes what was done to the log, as safely as appendfsync asks. Returns false
+  // if that failed; waiting replies may report those changes, so they must not leave.
   bool keep() {
     if (writer_.anything_gathered() && refusal_.empty()) commit();
     return !std::exchange(replies_lie_, false);
   }
-  // Why commands that write are refused; empty: they are not.
+  // Why commands that write are refused; empty if they are not.
   const std::string& refusal() const { return refusal_; }
 
-  // Whether all that was done is on the disk; with appendfsync always it is seen to.
+  // Whether all that was done is on the disk; with appendfsync always this call makes sure of it.
   bool synced();
-  // How much was done, in bytes of the log.
+  // The log's length so far, in bytes.
   std::uint64_t position() const { return writer_.position(); }
-  // The client, which is blocked, goes on as soon as the log is on the disk up to its position.
+  // Resumes the client, which is blocked, as soon as the log is on the disk up to the client's position.
   void wait_for_sync(const Client& client);
   std::size_t waiters() const { return waiters_.size(); }
-  // Answers one whose time is up.
+  // Answers a client whose time is up.
   void give_up_waiting(Client& client) const;
 
-  // All data is about to be replaced, and nothing is told of it: what follows belongs behind a base of the
-  // new data, which is written as soon as possible. Until then the log on the disk is that of the old data.
-  // The error says why that cannot be, and leaves the log as it was.
+  // Call before all data is replaced without effects being reported: later effects belong behind a base of
+  // the new data, which is written as soon as possible. Until then the log on the disk is that of the old
+  // data. On an error, which says why this is impossible, the log stays as it was.
   Done begin_anew();
 
-  // Begins to write the log anew. The error is fit to show a client.
+  // Begins to rewrite the log. The error is fit to show a client.
   enum class Begun : std::uint8_t { now, later };
   std::expected<Begun, std::string> rewrite();
   // The same as soon as possible.
   void rewrite_soon();
 
-  // Tries again what failed, syncs what appendfsync everysec wants synced; a timer calls it once a second.
+  // Retries what failed, and syncs what appendfsync everysec wants synced; a timer calls it once a second.
   void tick();
 
   // For INFO.

@@ -1,4 +1,4 @@
-// What the server asks of its log while it serves: this header knows neither of them.
+// What the server asks of its log while it serves. This header depends on neither.
 #pragma once
 
 #include <expected>

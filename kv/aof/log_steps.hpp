@@ -1,7 +1,8 @@
-// What a log takes effect by: single requests, and transactions, which count once their EXEC is there.
+// The units in which a log takes effect: single requests, and transactions, which count once their EXEC is
+// there.
 //
-// Each next() reads one request, so whoever has other things to do can do them in between. Memory is bounded
-// by the largest transaction that is there.
+// Each next() reads one request, so the caller can do other things in between. Memory is bounded by the
+// largest transaction in the log.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ class LogSteps {
   }
   bool was_transaction() const { return was_transaction_; }
 
-  // So much of the file is whole: up to a request, or a MULTI, that lacks its end; after Next::step, up to
-  // where that step begins.
+  // How much of the file is whole: up to an incomplete request or to a MULTI without its EXEC; after
+  // Next::step, up to where that step begins.
   std::uint64_t whole_bytes() const { return whole_; }
   std::uint64_t bytes_read() const { return reader_.whole_bytes(); }
   // After Next::wrong: what is wrong, and at which byte.
@@ -59,7 +60,8 @@ class LogSteps {
   std::string error_;
 };
 
-// The command that a request of a log runs; null: none that belongs in a log, or not with so many words.
+// The command that a request of a log runs. Null if there is no such command, it does not belong in a log, or
+// the number of words is wrong.
 const Command* logged_command(Arguments words);
 std::string unknown_in_log(Arguments words);
 

@@ -24,9 +24,9 @@ class Replay {
   Replay(Server& server, LogReader::Source source);
   ~Replay();
 
-  // For some milliseconds.
+  // Runs for some milliseconds.
   Outcome run();
-  // So much of the file is whole: up to a request, or a MULTI, that lacks its end.
+  // How much of the file is whole: up to an incomplete request or to a MULTI without its EXEC.
   std::uint64_t whole_bytes() const { return steps_.whole_bytes(); }
   std::uint64_t bytes_read() const { return steps_.bytes_read(); }
   std::uint64_t requests() const { return requests_; }

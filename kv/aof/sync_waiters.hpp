@@ -1,7 +1,7 @@
-// Clients of WAITAOF: each waits until so much of the log is on the disk, or until its time is up.
+// Clients of WAITAOF: each waits until the log is on the disk up to its position, or until its time is up.
 //
-// A client that waits is blocked (kv/server/blocking.hpp) without a key; here stands what for. It may end or
-// be unblocked meanwhile, so it is known by its number. A log that cannot be synced may serve nobody for
+// A waiting client is blocked (kv/server/blocking.hpp) without a key; its reason is kept here. It may end or
+// be unblocked meanwhile, so it is identified by its number. A log that cannot be synced may serve nobody for
 // days, so entries of clients that no longer wait are dropped whenever their number could have doubled.
 //
 // Threading: the server's one thread.
@@ -21,11 +21,11 @@ namespace weir::kv::aof {
 
 class SyncWaiters {
  public:
-  // The client, which is blocked by its WAITAOF. Positions do not fall from one call to the next.
+  // Adds a client that is blocked by its WAITAOF. Positions do not fall from one call to the next.
   void add(Server& server, const Client& client);
-  // Answers those whose position is reached; they go on.
+  // Answers the clients whose position is reached; they continue.
   void serve(Server& server, std::uint64_t synced);
-  // The log is off: none of them will get what it waits for.
+  // The log is off: none of the clients will get what it waits for.
   void fail(Server& server, std::string_view error);
   bool any() const { return !waiting_.empty(); }
   std::size_t size() const { return waiting_.size(); }

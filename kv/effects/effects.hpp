@@ -1,18 +1,18 @@
 // The one way through which every change of the data passes.
 //
-// Events: changed(), gone() and changed_all() are called for each change when it has been made. Whoever waits
-// for or watches a key hangs on them.
+// Events: changed(), gone() and changed_all() are called for each change after it was made. Code that waits
+// for or watches a key depends on them.
 //
-// Words: while somebody listens, each change is told as requests that make the same change in a copy of the
-// data, whenever and wherever they run. A command whose own words do so says nothing: they are taken as sent
-// if the call changed anything. Another command says the words itself (say(), by way of Call::replay_as()),
-// and then its own are not used. What a transaction or a script did is told when the outermost call ends, in
-// one piece between MULTI and EXEC if it is more than one request.
+// Words: while somebody listens, each change is reported as requests that make the same change in a copy of
+// the data, whenever and wherever they run. A command whose own words do so reports nothing: its words are
+// taken as sent if the call changed anything. Any other command supplies the words itself (say(), by way of
+// Call::replay_as()), and then its own are not used. What a transaction or a script did is reported when the
+// outermost call ends, in one piece, between MULTI and EXEC if it is more than one request.
 //
 // Invariants:
-// - A call that changed nothing tells nothing.
-// - Requests are told in the order in which the changes were made; a key that expired under a command's hands
-//   is told before that command.
+// - A call that changed nothing reports nothing.
+// - Requests are reported in the order in which the changes were made; a key that expired during a command
+//   is reported before that command.
 // - While nobody listens nothing is gathered, and a call costs a few additions.
 //
 // Threading: the server's one thread.
@@ -36,7 +36,7 @@ namespace weir::kv {
 class EffectListener {
  public:
   virtual ~EffectListener() = default;
-  // One request that acts on database `db`, as RESP; it lives during the call only. MULTI and EXEC come as
+  // One request that acts on database `db`, as RESP, valid during the call only. MULTI and EXEC come as
   // requests of their own, and nothing else comes between them.
   virtual void effect(int db, std::string_view request) = 0;
 };
@@ -53,9 +53,9 @@ class Effects {
     if (blocking_.any()) blocking_.signal(db.index(), key);
     if (tracking_.any()) tracking_.changed(key);
   }
-  // The key is about to leave by itself.
+  // The key is about to be removed without a command asking for it.
   void gone(const Keyspace& db, std::string_view key, Keyspace::Gone why);
-  // A command changed what is not one key: a whole database, a library of functions.
+  // A command changed something other than one key: a whole database, a library of functions.
   void changed_all(std::uint64_t changes = 1) { changes_ += changes; }
   std::uint64_t changes() const { return changes_; }  // since the server started
 
@@ -63,14 +63,14 @@ class Effects {
   void listen(EffectListener& listener) { listeners_.push_back(&listener); }
   void ignore(EffectListener& listener);
 
-  // Whether changes were made of which listeners have not heard yet: a copy of the data that is begun now has
-  // them already.
+  // Whether there are changes that listeners have not yet been told of: a copy of the data that is begun now
+  // already contains them.
   bool untold() const { return !gathered_.empty(); }
 
-  // What the command that runs did, in other words than its own.
+  // What the running command did, in other words than its own.
   void say(int db, std::span<const RequestWord> words);
 
-  // While one lives, what is told is kept, and goes out in one piece when the last of them ends.
+  // While one exists, reports are held back; they go out in one piece when the last one ends.
   class Together {
    public:
     explicit Together(Effects& effects) : effects_(effects) { ++effects_.depth_; }
@@ -82,7 +82,7 @@ class Effects {
     Effects& effects_;
   };
 
-  // Lives while a command runs.
+  // Exists while a command runs.
   class Running {
    public:
     Running(Effects& effects, int db, Arguments words)

@@ -1,8 +1,8 @@
-// A snapshot on its way to a file, made in turns with whatever else the server does.
+// A snapshot on its way to a file, made in turns with the server's other work.
 //
 // A turn takes half a millisecond, and the server then has at least as long for its clients. A thread writes
-// what the turns encoded; if it falls behind, the turns wait for it. What changed keys add meanwhile cannot
-// wait: where that comes to more than pending_most, the disk is too slow for the clients, and the snapshot
+// what the turns encoded; if it falls behind, the turns wait for it. Data added because clients change keys
+// meanwhile cannot wait: if that exceeds pending_most, the disk is too slow for the clients, and the snapshot
 // fails.
 //
 // Threading: the server's one thread.
@@ -31,7 +31,7 @@ class BackgroundSnapshot {
   BackgroundSnapshot(const BackgroundSnapshot&) = delete;
   BackgroundSnapshot& operator=(const BackgroundSnapshot&) = delete;
 
-  // `step` adds some of the snapshot each time it is called; false: that was all of it.
+  // Each call of `step` adds some of the snapshot; it returns false when that was all of it.
   void begin(std::function<bool()> step);
   void add(rdb::Encoded chunk) { file_.add(std::move(chunk)); }
 

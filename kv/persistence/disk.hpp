@@ -1,4 +1,4 @@
-// The calls through which what is kept reaches the disk, so that a test can make them fail.
+// The calls through which data reaches the disk, in one place so that a test can make them fail.
 #pragma once
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
-// Reading a snapshot into the server's databases, at the start.
+// Reading a snapshot into the server's databases at the start.
 //
-// It takes its time, so the one who loads is asked now and then whether to go on, and may serve clients
-// meanwhile: they are told that the server is loading.
+// Loading takes time, so the caller is asked now and then whether to continue, and may serve clients
+// meanwhile; they are told that the server is loading.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct LoadProgress {
   std::uint64_t bytes_all = 0;
   std::uint64_t bytes_done = 0;
 };
-// Says in the server's log every few seconds how far it is.
+// Logs every few seconds how far loading is.
 class LoadingReport {
  public:
   explicit LoadingReport(Server& server) : server_(server) {}
@@ -37,7 +37,7 @@ struct Loaded {
 
 enum class LoadResult : std::uint8_t { loaded, no_file, stopped };
 
-// Keys whose time is past: left out, or read all the same, because what follows the snapshot says when they
+// Keys that have expired: left out, or read all the same, because what follows the snapshot says when they
 // went.
 enum class Expired : std::uint8_t { dropped, kept };
 

@@ -1,7 +1,7 @@
-// The bytes of a snapshot, but for its end: all databases and functions as they are when it begins.
+// The bytes of a snapshot, except for its end: all databases and functions as they are when it begins.
 //
-// They come in chunks, in the order in which they have to be written. The one who made the snapshot calls
-// step() now and then; what is about to change meanwhile is encoded before it does.
+// They come in chunks, in the order in which they have to be written. The owner calls step() now and then;
+// data about to change meanwhile is encoded before it changes.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -24,7 +24,7 @@ class Snapshot {
 
   Snapshot(Server& server, std::uint32_t number, Use use, Sink sink);
 
-  // Encodes a few records more; false: the sink has everything.
+  // Encodes a few more records; returns false when the sink has everything.
   bool step();
 
   std::uint64_t keys_done() const { return keys_done_; }

@@ -1,8 +1,8 @@
-// A snapshot on its way to the disk: a thread compresses what it is given, sums it and writes it.
+// A snapshot on its way to the disk: a thread compresses the data, computes its checksum and writes it.
 //
 // The bytes go to a temporary file beside the real one. When all are there the file is synced, takes the real
-// one's name, and the folder is synced: whoever looks, whenever the machine stops, sees the old snapshot or
-// the new one, whole. After an error the temporary file is removed and the old one stays.
+// one's name, and the folder is synced: whenever the machine stops, a reader sees the old snapshot or the new
+// one, whole. After an error the temporary file is removed and the old one stays.
 //
 // Threading: all calls from one thread, which the object's own thread never blocks.
 #pragma once
@@ -40,11 +40,11 @@ class SnapshotFile {
   void add(rdb::Encoded chunk);
   // That was all.
   void finish();
-  // Waits until no more than so much of what was added is not written yet, or it failed.
+  // Waits until at most so many of the added bytes are unwritten, or writing failed.
   void wait_until_below(std::size_t bytes);
   // Waits until it is over.
   void join();
-  // Stops, leaves the old file as it is and the temporary one not at all.
+  // Stops, keeps the old file and removes the temporary one.
   void abandon();
 
   std::size_t waiting_bytes() const;

@@ -1,7 +1,7 @@
 // When snapshots are taken and what becomes of them: SAVE, BGSAVE, save points, and the one before the end.
 //
-// One in the background is made in turns with whatever else the server does (background_snapshot.hpp).
-// Databases take part in one walk at a time, so whoever else wants one asks here, too.
+// A background snapshot is made in turns with the server's other work (background_snapshot.hpp). Databases
+// take part in one walk at a time, so anything else that needs a walk asks here, too.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace weir::kv {
 
-// What whoever ends the server wants of the data; as_configured: a snapshot if there are save points.
+// What should happen to the data when the server ends; as_configured: a snapshot if there are save points.
 enum class EndWish : std::uint8_t { as_configured, save, nothing };
 
 class Snapshots {
@@ -37,31 +37,31 @@ class Snapshots {
   bool running() const { return running_ != nullptr; }
   // Databases take part in one walk at a time: running(), or lent to somebody else.
   bool busy() const { return running() || take_back_ != nullptr; }
-  // For a Snapshot of somebody else's: the walk's number; nothing: there is a walk already. `take_back` is
-  // called where this server needs it itself; the walk is over when that returns.
+  // Lends a walk to another owner's Snapshot: the walk's number, or nullopt if there is a walk already.
+  // `take_back` is called if this server needs the walk itself; the walk is over when that returns.
   enum class LentTo : std::uint8_t { log, replicas };
   std::optional<std::uint32_t> lend_walk(LentTo whom, std::function<void()> take_back);
   bool lent_to_log() const { return take_back_ != nullptr && lent_to_ == LentTo::log; }
   void walk_returned() { take_back_ = nullptr; }
-  // Takes one and waits for it: nobody is served meanwhile.
+  // Takes a snapshot and waits for it: nobody is served meanwhile.
   Outcome save();
-  // Begins one in the background; the error: there is one already.
+  // Begins one in the background; fails if there is one already.
   Outcome start();
   // Begins one as soon as the walk is free.
   void start_soon();
   // Gives up the one that runs, if any.
   void abandon();
 
-  // The server is about to end. The error: the data is not saved, and it should not end.
+  // The server is about to end. On an error the data is not saved, and the server should not end.
   Outcome before_end(EndWish wish);
 
-  // Begins one if a save point wants it.
+  // Begins a snapshot if a save point requires one.
   void look_at_clock();
   // The setting `save` may have changed.
   void settings_changed();
   bool has_save_points() const { return !points_.empty(); }
 
-  // The last one failed, and the settings say that no data may change then.
+  // Whether the last snapshot failed and the settings forbid changes of the data in that case.
   bool refuses_writes() const;
   static constexpr std::string_view writes_refused =
       "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. "
@@ -69,7 +69,7 @@ class Snapshots {
       "errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the "
       "Redis logs for details about the RDB error.";
 
-  // The data is what a snapshot of that time holds.
+  // The data is now what a snapshot of that time holds.
   void loaded(std::int64_t saved_at_s);
 
   // For INFO and LASTSAVE.
@@ -111,7 +111,7 @@ class Snapshots {
   bool clock_is_watched_ = false;
 };
 
-// One in one go: nobody is served meanwhile. For whoever was lent a walk.
+// Writes a snapshot in one go: nobody is served meanwhile. For an owner of a lent walk.
 SnapshotFile::Outcome write_snapshot(Server& server, std::uint32_t number, Snapshot::Use use,
                                      SnapshotFile::Choice choice);
 

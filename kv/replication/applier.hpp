@@ -1,11 +1,11 @@
-// The requests of a primary's stream, made into changes here.
+// Turns the requests of a primary's stream into changes here.
 //
-// Only what belongs into such a stream is run: commands that write, SELECT, PUBLISH and their like; anything
-// else ends the link. MULTI ... EXEC is applied whole once EXEC is there: of a transaction that was cut off
-// nothing is. While a primary's request runs nothing expires by itself: what had expired there when it ran is
-// a DEL before it.
+// Only requests that belong in such a stream are run: commands that write, SELECT, PUBLISH and their like;
+// anything else ends the link. MULTI ... EXEC is applied whole once EXEC is there: nothing of a transaction
+// that was cut off is applied. While a primary's request runs nothing expires by itself: a key that had
+// expired there is a DEL before the request.
 //
-// What is applied is known to the byte, so a replica can go on from there. The bytes are the caller's.
+// What was applied is known to the byte, so a replica can continue from there. The bytes are the caller's.
 // Threading: the server's one thread.
 #pragma once
 
@@ -38,10 +38,10 @@ class Applier {
   Applier(Server& server, int database);
   ~Applier();
 
-  // `input` begins behind what is applied.
+  // `input` begins after the last byte applied.
   Outcome take(std::string_view input);
   std::size_t taken() const { return taken_; }
-  // The primary wants to know how far this server is. Asking forgets it.
+  // Whether the primary asked how far this server is. Asking resets it.
   bool was_asked() { return std::exchange(was_asked_, false); }
   const std::string& error() const { return error_; }
   int database() const { return client_->db; }

@@ -27,8 +27,8 @@ class FullSync {
   // that wait.
   FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to);
 
-  // Encodes for half a millisecond. How many microseconds to rest before the next turn; nothing: all of it
-  // has joined the replicas' queues.
+  // Encodes for half a millisecond. Returns how many microseconds to rest before the next turn; nullopt once
+  // all of it has joined the replicas' queues.
   std::optional<std::int64_t> take_turn();
 
   void leave(const Client& client) { std::erase(to_, &client); }

@@ -24,10 +24,10 @@ class History {
 
   explicit History(std::string id) : id_(std::move(id)) {}
 
-  // Whether bytes are kept. While they are not, positions stand still.
+  // Whether bytes are kept. While they are not, positions do not advance.
   bool kept() const { return kept_; }
   void keep() { kept_ = true; }
-  // Keeps nothing from now on. What changes meanwhile is in no history, so it goes on under another id.
+  // Stops keeping bytes. Changes made meanwhile are in no history, so it continues under another id.
   void stop(std::string id);
 
   const std::string& id() const { return id_; }
@@ -46,7 +46,7 @@ class History {
   // Whether a replica that knows the history `id` up to `position` can go on from there.
   bool can_continue(std::string_view id, std::int64_t position) const;
 
-  // It is the history of another server, of which only what comes after `position` will be known here.
+  // Takes over another server's history, of which only what comes after `position` will be known here.
   void adopt(std::string id, std::int64_t position);
   // The server that wrote it took over from another: the same bytes under another name.
   void rename(std::string id);

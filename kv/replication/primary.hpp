@@ -1,5 +1,5 @@
 // The server that this one follows, as the rest of the server sees it. The link itself is primary_link.hpp,
-// which knows the whole server, and which nothing that the whole server knows may include.
+// which depends on the whole server and so may not be included by what the whole server includes.
 #pragma once
 
 #include <algorithm>
@@ -42,11 +42,11 @@ class Primary {
   virtual std::int64_t read_position() const = 0;    // of the history: so far bytes are here, applied or not
   virtual std::string_view transport() const = 0;    // "tcp", "rdma"; empty: there is no connection
 
-  // At the beginning, then about once a second: dials, gives up, confirms.
+  // Called at the beginning, then about once a second: dials, gives up, confirms.
   virtual void look_at_clock() = 0;
   // Ends the link.
   virtual void close() = 0;
-  // After close(), and the end of the round: the transport refers to nothing here any more.
+  // After close() and the end of the round: whether the transport no longer refers to anything here.
   virtual bool finished() const = 0;
 
  protected:

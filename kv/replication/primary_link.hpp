@@ -1,17 +1,17 @@
-// The link to the server that this one follows: made, kept, and made again after whatever broke it.
+// The link to the server that this one follows: made, kept, and made again after it broke.
 //
-// In order: it dials; introduces itself (greeting.hpp); goes on with the history that it has, or loads a
+// In order: it dials; introduces itself (greeting.hpp); continues with the history that it has, or loads a
 // snapshot (snapshot_load.hpp); applies the stream (applier.hpp), whose bytes become this server's own
-// history, and says each second how far it is. An attempt that is silent for repl-timeout is given up; the
+// history, and reports each second how far it is. An attempt that is silent for repl-timeout is given up; the
 // next one begins a second later.
 //
-// Bounded: bytes that wait to be loaded or applied are not read from the transport beyond most_waiting, but
+// Bounded: at most most_waiting bytes that wait to be loaded or applied are read from the transport, except
 // for a single request or transaction, which client-query-buffer-limit limits. Loading and applying take
 // turns of half a millisecond with serving clients. While the append-only log cannot be kept nothing is
 // applied.
 //
-// Whatever the primary sends costs at most the link: the data changes by whole requests only.
-// Threading: the server's one thread.
+// Whatever the primary sends costs at most the link: the data changes by whole requests only. Threading: the
+// server's one thread.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -33,9 +33,9 @@
 
 namespace weir::kv::repl {
 
-// The server follows that one from now on.
+// Makes the server follow that primary from now on.
 void follow_primary(Server& server, PrimaryAddress address);
-// The one that its settings name, if they do.
+// The same with the primary that its settings name, if they do.
 void follow_configured_primary(Server& server);
 
 class PrimaryLink final : public Primary, private Session {

@@ -1,13 +1,15 @@
-// The servers that follow this one: how they join, what they are sent, and who waits for them to confirm.
+// The servers that follow this one: how they join, what they are sent, and which clients wait for their
+// confirmation.
 //
-// A replica that knows the history up to a position which is still here is sent the rest of it. Any other one
-// is sent a snapshot first (full_sync.hpp) and then what was added to the history since that began. All of
-// them get the same bytes: each has a position, and what lies behind it moves to its queue a piece at a time,
-// as fast as the transport takes it. So the history is in memory once however many are behind.
+// A replica that knows the history up to a position still kept here is sent the rest of it. Any other replica
+// is first sent a snapshot (full_sync.hpp), then what was added to the history since the snapshot began. All
+// replicas get the same bytes: each has a position, and the bytes behind it move to its queue a piece at a
+// time, as fast as the transport takes them. So the history is in memory once, however many replicas are
+// behind.
 //
 // Bounded: what waits for a replica, in its queue and in the history, is limited by
-// client-output-buffer-limit replica; one that says nothing and takes nothing for repl-timeout is closed;
-// beyond repl-backlog-size only what some replica still needs is kept.
+// client-output-buffer-limit replica; a replica that sends nothing and takes nothing for repl-timeout is
+// closed; beyond repl-backlog-size only what some replica still needs is kept.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -32,30 +34,31 @@ class Replicas {
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
 
-  // PSYNC: the client becomes a replica. It has the history `id` up to `position`; an empty id: it has
-  // nothing.
+  // PSYNC: the client becomes a replica. It has the history `id` up to `position`; an empty id: it has no
+  // history.
   void follow(Client& client, std::string_view id, std::int64_t position);
   // REPLCONF ACK: it has applied the history up to there.
   void acknowledged(Client& client, std::int64_t position);
-  // It ends, or no longer follows.
+  // The replica ends, or no longer follows.
   void leave(Client& client);
-  // All that follow are closed: what they have is not what this server has.
+  // Closes all replicas, because their data is not what this server has.
   void close_all();
 
-  // Before queues are sent: they get what was added to the history.
+  // Call before queues are sent: replicas get what was added to the history.
   void pass_on();
   // Its queue is empty.
   void drained(Client& client);
-  // Closes whoever is too late, keeps the others awake, begins what can begin. Called about once a second.
+  // Closes replicas that are too late, keeps the others awake, begins what can begin. Called about once a
+  // second.
   void look_at_clock();
 
   std::size_t size() const { return all_.size(); }
   const std::vector<Client*>& all() const { return all_; }
-  // How many have applied the history up to there.
+  // How many replicas have applied the history up to there.
   std::int64_t count_acknowledged(std::int64_t position) const;
-  // The client, which is blocked in WAIT, goes on when enough have.
+  // Resumes the client, which is blocked in WAIT, when enough replicas have confirmed.
   void wait_for(const Client& client);
-  // When the last one left; 0: there are some.
+  // When the last replica left; 0: there are some.
   std::int64_t alone_since_ms() const { return alone_since_ms_; }
 
   std::uint64_t full_syncs() const { return full_syncs_; }

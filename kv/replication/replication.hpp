@@ -1,8 +1,9 @@
-// What this server is to other servers: whom it follows, who follows it, and the history that they share.
+// This server's relation to other servers: which one it follows, which follow it, and the history that they
+// share.
 //
-// While it follows another server the history is that server's, byte for byte; otherwise from the first
-// replica on every change is written into the history (history.hpp), in the words in which Effects tells it.
-// When the last replica has been gone for repl-backlog-ttl that ends.
+// While it follows another server the history is that server's, byte for byte. Otherwise, once a first
+// replica has come, every change is written into the history (history.hpp), in the words in which Effects
+// reports it. That stops when the last replica has been gone for repl-backlog-ttl.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -40,17 +41,17 @@ class Replication final : private EffectListener {
   // A message that was published, which changes nothing: replicas publish it, too.
   void published(int db, Arguments words);
 
-  // Follows another server from now on, or (stop_following) none: then the history goes on under an id of
+  // Follows another server from now on, or (stop_following) none: then the history continues under an id of
   // this server's own.
   void follow(std::unique_ptr<Primary> primary);
   void stop_following();
   bool follows() const { return link_ != nullptr; }
   const Primary* link() const { return link_.get(); }  // null: it follows nobody
 
-  // It follows, and clients may not change what it has.
+  // Whether it follows a server and clients may not change its data.
   bool refuses_writes() const;
   static constexpr std::string_view writes_refused = "READONLY You can't write against a read only replica.";
-  // It does not know what the data is now, and is not to say what it was.
+  // Whether it does not know what the data is now and must not answer with what it was.
   bool refuses_stale_reads() const;
 
   // Ends all links; called before the server's connections go.
@@ -62,7 +63,7 @@ class Replication final : private EffectListener {
   }
   // Does what is due by the clock.
   void look_at_clock();
-  // Sees to it that this happens, once a second while there is anybody to look after.
+  // Makes sure that look_at_clock() runs once a second while there is a link or a replica to look after.
   void watch_clock();
 
   // For INFO: names and values.

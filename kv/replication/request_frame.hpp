@@ -1,8 +1,8 @@
-// Where one request of a replication stream ends: "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n". A newline alone is one,
-// too, which says nothing.
+// Finds where one request of a replication stream ends: "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n". A newline alone is
+// also a request, with no meaning.
 //
-// Goes on where it stopped when more bytes are there, so nothing is looked at twice; what a length promises
-// is limited, and nothing is kept. Threading: none.
+// It resumes where it stopped when more bytes are there, so nothing is scanned twice; the lengths that a
+// request may announce are limited, and no bytes are kept. Threading: none.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
-// Where a snapshot begins and ends among the bytes that a primary sends: after "$LENGTH", or up to the mark
-// that "$EOF:MARK" named. Newlines before it say that the primary is still there.
+// Finds where a snapshot begins and ends among the bytes that a primary sends: after "$LENGTH", or up to the
+// mark that "$EOF:MARK" named. Newlines before it say that the primary is still there.
 //
-// It never keeps bytes: whoever has them offers all that are there, and drops what was taken. Threading:
-// none.
+// It never keeps bytes: the caller offers all that it has, and drops what was taken. Threading: none.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// A primary's snapshot on its way into databases of its own, in turns with whatever else the server does.
+// Loads a primary's snapshot into databases of its own, in turns with the server's other work.
 //
-// What is read goes beside the data that the server has, which it serves meanwhile. Only when all of it is
-// here and its checksum is right does it take the place of the old data, in one step. So a primary that ends
-// or lies in the middle costs nothing, and for that time both are in memory.
+// The snapshot is read beside the server's current data, which is served meanwhile. Only when all of it is
+// here and its checksum is right does it replace the old data, in one step. So a primary that ends or lies in
+// the middle does no harm; until then both are in memory.
 //
 // The reader runs on a stack of its own and is suspended where bytes are missing and at the end of a turn,
 // even in the middle of one large value. Threading: the server's one thread.
@@ -39,11 +39,11 @@ class SnapshotLoad {
   Outcome take_turn(bool ended);
   const std::string& error() const { return error_; }
 
-  // After Outcome::loaded: the server's data is this from now on. The error is about functions or the log,
-  // and leaves the data as it was.
+  // After Outcome::loaded: makes the snapshot the server's data. An error is about functions or the log, and
+  // leaves the data as it was.
   std::string put_in_place();
 
-  // That the stream behind the snapshot begins with; -1: it selects one.
+  // The database in which the stream behind the snapshot begins; -1: it selects one.
   int stream_database() const { return stream_database_; }
   std::uint64_t keys() const { return keys_; }
   std::uint64_t bytes() const { return bytes_; }

@@ -1,7 +1,7 @@
-// Access control of this server: its users (kv/acl/), who is which, and what was refused.
+// Access control of this server: its users (kv/acl/), which user each client is, and what was refused.
 //
-// Every client is some user, from the start the default one. Whether it has shown that it is, is
-// Client::authenticated(). Threading: the server's one thread.
+// Every client is some user, at first the default one. Whether it has proved that is Client::authenticated().
+// Threading: the server's one thread.
 #pragma once
 
 #include <expected>
@@ -28,24 +28,25 @@ class AccessControl {
   // requirepass is the default user's only password; empty: it needs none.
   void set_default_password(std::string_view password);
 
-  // Whether who connects has to say a password before anything else.
+  // Whether a client that connects has to give a password before anything else.
   bool asks_for_password() const {
     const acl::User& user = users_.default_user();
     return !user.needs_no_password() || !user.enabled();
   }
   // Makes the client the default user again, as it was when it came.
   void reset(Client& client);
-  // False: no such user, or not with that password; `said_with` is the command's word, for the log.
+  // Returns false if there is no such user or the password is wrong; `said_with` is the command's word, for
+  // the log.
   bool authenticate(Client& client, std::string_view name, std::string_view password,
                     std::string_view said_with);
 
-  // Why the client may not run the command now; it is noted in the log. Nothing: it may.
+  // Why the client may not run the command now; the refusal is noted in the log. nullopt: it may.
   std::optional<acl::Denied> refusal(const Client& client, const Command& command, Arguments arguments,
                                      acl::Context context);
 
   // ACL SETUSER: the error is its text.
   std::expected<void, std::string> set_user(std::string_view name, std::span<const std::string> rules);
-  // Ends its clients, too; false: there is no such user.
+  // Also ends the user's clients; returns false if there is no such user.
   bool remove_user(std::string_view name);
   std::expected<void, std::string> load_file();
   std::expected<void, std::string> save_file() const;

@@ -1,12 +1,12 @@
-// Clients that wait for a key to get elements, first come first served; and those of WAIT and
-// WAITAOF, for the time only (who confirms is in kv/replication and kv/aof).
+// Clients that wait for a key to get elements, first come first served; and those of WAIT and WAITAOF, only
+// for their deadlines (confirmations are in kv/replication and kv/aof).
 //
 // A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
-// changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
-// it is over, the waiting commands are tried again in the order in which they came, and those that succeed go
-// on. A client's place in each queue is kept with it, and a key is served until it is empty: how many wait
-// costs neither him who leaves nor him who pushes. Readers of a stream do not empty it: each of them is
-// tried.
+// changes while a client waits for it, the key is noted. Once the command (or the whole transaction) that
+// changed it is over, the waiting commands are tried again in the order in which they came, and those that
+// succeed continue. A client's place in each queue is kept with it, and a key is served until it is empty, so
+// the number of waiting clients adds no cost to leaving a queue or to pushing an element. Readers of a stream
+// do not empty it: each of them is tried.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -54,19 +54,19 @@ class Blocking {
   std::size_t size() const { return waiting_; }
   bool any() const { return waiting_ != 0; }
   void block(Client& client, BlockedOn on, std::vector<std::string> keys);
-  // Takes the client out of every queue; it is free to go on.
+  // Takes the client out of every queue, so it can continue.
   void release(Client& client);
-  // Answers that nothing came; it goes on.
+  // Answers that nothing came; the client continues.
   void give_up(Client& client);
   // A key changed.
   void signal(int db, std::string_view key);
   // The whole database changed.
   void signal_all(Keyspace& db);
-  // Whether keys are noted that may serve somebody.
+  // Whether any noted key may serve a waiting client.
   bool ready() const { return !ready_.empty(); }
   // Tries the waiting commands of noted keys.
   void serve();
-  // Answers those whose time is up; returns the next deadline, 0 if there is none.
+  // Answers clients whose time is up; returns the next deadline, 0 if there is none.
   std::int64_t expire(std::int64_t now_ms);
   std::int64_t next_deadline_ms() const { return deadlines_.empty() ? 0 : deadlines_.begin()->first; }
 

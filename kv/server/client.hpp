@@ -114,12 +114,13 @@ class Client final : public Session {
   // A command is over, or what it waited for has come: SKIP goes on to the next command.
   void end_of_command();
 
-  // It has given its user's password, or there was none when it came.
+  // Whether it has given its user's password, or none was needed when it came.
   bool authenticated() const { return stranger_ == 0; }
   void become_stranger();
   void let_in();
 
-  // What it holds counts towards what all strangers may hold, or no longer; closes it if that is too much.
+  // Counts what the client holds towards the limit for all strangers, or no longer; closes it if that is too
+  // much.
   void charge();
   std::size_t charged_bytes() const { return charged_bytes_; }
 

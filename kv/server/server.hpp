@@ -116,10 +116,10 @@ class Server {
   std::uint16_t bound_port(std::string_view setting) const;
   // Whether it says where some listener listens: its port, or the addresses.
   bool listeners_hang_on(std::string_view setting) const;
-  // Opens again those that hang on a setting that changed. The old listeners are gone on failure, too:
-  // whoever changed the setting sets it back and calls this again.
+  // Reopens the listeners that depend on a setting that changed. The old listeners are gone on failure, too:
+  // the caller sets the setting back and calls this again.
   std::expected<void, std::string> listen_again(std::string_view changed);
-  // Reads the certificates again for those who come from now on; keeps the old on failure.
+  // Rereads the certificates, for clients that connect from now on; keeps the old ones on failure.
   std::expected<void, std::string> load_tls_again();
   // Ends every client and listener; run() of the io_context returns when nothing is left.
   void shut_down();
@@ -154,13 +154,14 @@ class Server {
   void wait_for(const Call& call, Arguments words, std::vector<std::string> keys, std::int64_t timeout_ms,
                 NullForm null);
   std::size_t peak_memory() const { return std::max(peak_memory_, used_memory()); }
-  // Evicts until the data fits maxmemory, or a part of what has to go; false: nothing more can be evicted.
+  // Evicts until the data fits maxmemory, or evicts a part of what has to go; returns false if nothing more
+  // can be evicted.
   bool make_room();
   void reset_stats();
-  // What was derived from the settings is derived again.
+  // Recomputes everything derived from the settings.
   void settings_changed();
-  // A pause that is under way is not shortened, nor made milder, by another one. One that is over already
-  // makes it stricter, and is none else.
+  // A pause in force is neither shortened nor relaxed by another one. A pause that has already expired may
+  // still tighten the mode, and has no other effect.
   void pause(std::int64_t until_ms, Paused what);
   void end_pause();
   bool paused() const { return paused_ != Paused::nothing; }
@@ -172,18 +173,20 @@ class Server {
     dirty_.push_back(&client);
   }
   void end_round();
-  // Before replies leave: what was done is in the log. Where it had to be and could not, clients whose
-  // replies wait are closed without them.
+  // Call before replies leave: puts what was done into the log. If that was required and failed, clients
+  // whose replies wait are closed without them.
   void keep_effects();
   // The same for sockets, which the loop looks at a little longer now.
   void end_socket_round();
-  // The client was served and goes on with its next request at the end of the round.
+  // The client was served and continues with its next request at the end of the round.
   void will_resume(Client& client);
   // Ends the wait of a blocked command with an error; it counts as one of that command.
   void fail_blocked(Client& client, std::string_view error);
-  // Tries a blocked command again, for `key`; false: it still has to wait, and nothing was answered.
+  // Tries a blocked command again, for `key`; returns false if it still has to wait, and nothing was
+  // answered.
   bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key);
-  // Ends the client if more waits for it than client-output-buffer-limit ever allows; true: it did.
+  // Ends the client if more output waits for it than client-output-buffer-limit ever allows; returns true if
+  // it did.
   bool limit_output(Client& client);
   void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
 
@@ -194,8 +197,8 @@ class Server {
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text) const;
-  // Sees to it that expired keys, blocked clients, idle clients, handshakes and strangers are looked after in
-  // time.
+  // Arms the timer so that expired keys, blocked clients, idle clients, handshakes and strangers are handled
+  // in time.
   void arm_timer();
   // Does what is due by the clock; the timer calls it.
   void tick();

@@ -1,8 +1,8 @@
-// Clients that have not given the password yet: who they are, and since when.
+// Clients that have not given the password yet, and when they came.
 //
-// Whoever connects is a stranger until AUTH, and again after RESET. It holds a seat meanwhile, so its time is
-// limited (auth-timeout), and where strangers hold half of all seats, the one that has been here longest
-// makes room for the next. What they hold in memory Client::charge() limits.
+// Every client is a stranger from connecting until AUTH, and again after RESET. It holds a seat meanwhile, so
+// its time is limited (auth-timeout); if strangers hold half of all seats, the one that has been here longest
+// makes room for the next. Client::charge() limits the memory that they hold.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -30,7 +30,7 @@ class Strangers {
   void leave(std::uint64_t number) { here_.erase(number); }
 
   std::size_t size() const { return here_.size(); }
-  // Who has been here longest; nullptr: nobody is.
+  // The stranger that has been here longest; nullptr if there is none.
   const Stranger* oldest() const { return here_.empty() ? nullptr : &here_.begin()->second; }
 
   // Bytes that they hold together, and the most that they may.

@@ -1,14 +1,14 @@
-// CLIENT TRACKING: which clients cache which keys, and telling them when a key changes.
+// CLIENT TRACKING: which clients cache which keys, and how they are told when a key changes.
 //
 // By default the keys that a tracking client reads are remembered, each with the clients that read it; the
 // first change of a key tells them all and forgets the key. In BCAST mode nothing is remembered: the client
-// names prefixes and hears of every key that begins with one of them, once a round.
+// names prefixes and is told, once a round, of every changed key that begins with one of them.
 //
-// Bounded: at most tracking-table-max-keys keys are remembered; beyond that a random one is forgotten, and
-// its clients are told as if it had changed. A key's list of clients is cleared of those that have gone
-// before it grows. What a BCAST client will hear of are the keys that one round changed.
+// Bounded: at most tracking-table-max-keys keys are remembered; beyond that a random key is forgotten, and
+// its clients are told as if it had changed. A key's list of clients is cleared of clients that have gone
+// before it grows. The keys that a BCAST client will be told of are those that one round changed.
 //
-// A client whose own command is being answered hears of changes behind that answer, never within it.
+// A client whose own command is being answered is told of changes after that answer, never within it.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -61,7 +61,7 @@ class Tracking {
   // Every key may have changed.
   void flushed();
 
-  // The client's command is over: it hears what was held back meanwhile.
+  // The client's command is over: sends what was held back meanwhile.
   void command_over(Client& client);
   // The round is over: who broadcasts hears what it changed.
   void end_round();
