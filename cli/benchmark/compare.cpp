@@ -67,7 +67,7 @@ Result<client::Endpoint> locate(const Options& options, Transport transport, cli
 // GET measures nothing if the keys are not there.
 Result<void> load_keys(const Options& options, LoadPlan plan) {
   const std::string names[] = {"set"};
-  auto workloads = standard_workloads(names, options.data_bytes, options.keyspace > 0);
+  auto workloads = standard_workloads(names, options.data_bytes, {.random = options.keyspace > 0});
   if (!workloads) return std::unexpected(std::move(workloads.error()));
   plan.duration_s.reset();
   plan.requests = options.keyspace ? std::min<std::uint64_t>(2 * options.keyspace, 1'000'000) : 1;

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "cli/benchmark/histogram.hpp"
 #include "cli/benchmark/load_plan.hpp"
+#include "cli/benchmark/load_share.hpp"
 #include "cli/benchmark/workload.hpp"
 #include "cli/client/error.hpp"
 
@@ -22,10 +24,12 @@ struct LoadResult {
   LatencyHistogram latency;
   std::uint64_t requests = 0;
   double elapsed_s = 0;
-  std::uint64_t cpu_ns = 0;   // of the threads, user and system
-  std::uint64_t nulls = 0;    // replies that say there is nothing
-  LatencyHistogram lateness;  // of an open loop: by how much the generator itself sent late
-  std::uint64_t unsent = 0;   // of an open loop: due and never sent; in `latency` with the time they waited
+  std::uint64_t cpu_ns = 0;      // of the threads, user and system
+  std::uint64_t nulls = 0;       // replies that say there is nothing
+  LatencyHistogram lateness;     // of an open loop: by how much the generator itself sent late
+  std::vector<NodeCount> nodes;  // of a cluster, in the order of their addresses
+  std::uint64_t unsent = 0;      // of an open loop: due and never sent; in `latency`
+                                 // with the time they waited
 
   double requests_per_second() const { return elapsed_s > 0 ? static_cast<double>(requests) / elapsed_s : 0; }
 };

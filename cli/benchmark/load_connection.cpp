@@ -15,25 +15,41 @@ std::uint64_t nanoseconds(Clock::duration duration) {
 
 }  // namespace
 
-LoadConnection::LoadConnection(const LoadPlan& plan, LoadShare& share, std::shared_ptr<RequestRing> requests,
+LoadConnection::LoadConnection(const LoadPlan& plan, LoadShare& share, LoadTarget& target,
                                KeyNumbers& numbers, const Greeting& greeting, std::size_t index)
     : plan_(plan),
       share_(share),
-      requests_(std::move(requests)),
-      own_digits_(plan.keyspace && requests_->has_random_digits()),
+      target_(&target),
       numbers_(numbers),
       greeting_(greeting),
-      next_request_(index * plan.pipeline % requests_->size()),
+      counter_(plan.nodes.empty() ? client::ReplyCounter::Redirects::are_errors
+                                  : client::ReplyCounter::Redirects::are_counted),
+      next_request_(index * plan.pipeline),
       due_(plan.rate_per_s ? plan.pipeline : 0) {
+  take_requests();
+}
+
+void LoadConnection::take_requests() {
+  requests_ = target_->requests;
+  own_digits_ = plan_.keyspace && requests_->has_random_digits();
   // Digits are this connection's own, since part of a batch may still wait to be written.
   if (own_digits_) requests_ = std::make_shared<RequestRing>(*requests_);
+  next_request_ %= requests_->size();
+}
+
+bool LoadConnection::move(client::Reactor& reactor) {
+  const bool elsewhere = next_target_ != target_;
+  target_ = std::exchange(next_target_, nullptr);
+  waits_for_map_ = false;
+  take_requests();
+  return !elsewhere || connect(reactor);
 }
 
 bool LoadConnection::connect(client::Reactor& reactor) {
   connection_.reset();
-  counter_ = {};
+  counter_.begin_anew();
   awaited_ = 0;
-  auto connection = reactor.open(plan_.endpoint, *this, plan_.connect_limit);
+  auto connection = reactor.open(target_->endpoint, *this, plan_.connect_limit);
   if (!connection) {
     share_.fail(std::move(connection.error()));
     return false;
@@ -47,7 +63,7 @@ bool LoadConnection::connect(client::Reactor& reactor) {
 }
 
 void LoadConnection::send_batch(LoadShare::Time now) {
-  if (share_.to_send == 0) return;
+  if (share_.to_send == 0 || next_target_ || waits_for_map_) return;
   if (now >= share_.stop) return share_.give_up_the_rest(now);
   sent_at_ = now;
   send(std::min<std::uint64_t>(plan_.pipeline, share_.to_send));
@@ -55,6 +71,7 @@ void LoadConnection::send_batch(LoadShare::Time now) {
 
 std::uint64_t LoadConnection::send_due(std::uint64_t most, LoadShare::Time now) {
   if (!unsent_.empty()) return 0;  // a server that takes no bytes gets no more
+  if (next_target_ || waits_for_map_) return 0;
   const auto count = std::min({most, plan_.pipeline - awaited_, share_.to_send});
   if (count == 0) return 0;
   for (std::uint64_t i = 0; i < count; ++i) due_[sent_++ % due_.size()] = share_.open_loop->take(now);
@@ -100,20 +117,30 @@ void LoadConnection::received(std::span<const std::byte> bytes) {
     return share_.fail(
         {ErrorKind::protocol, "Protocol error: the server sent more replies than it got requests"});
   share_.nulls += counter_.take_nulls();
-  answered(*replies, Clock::now());
+  const auto redirects = counter_.take_redirects();
+  if (redirects.moved) share_.map_outdated = waits_for_map_ = true;
+  answered(*replies, redirects.moved + redirects.asked, Clock::now());
 }
 
-void LoadConnection::answered(std::uint64_t replies, LoadShare::Time now) {
+// Of replies that came together it does not matter which were the redirected ones: they arrived at the same
+// time.
+void LoadConnection::answered(std::uint64_t replies, std::uint64_t redirected, LoadShare::Time now) {
+  const auto whole = replies - redirected;
   share_.under_way -= replies;
+  share_.to_send += redirected;
   awaited_ -= replies;
-  share_.done.store(share_.done.load(std::memory_order_relaxed) + replies, std::memory_order_relaxed);
+  target_->answered += whole;
+  target_->redirected += redirected;
+  share_.done.store(share_.done.load(std::memory_order_relaxed) + whole, std::memory_order_relaxed);
   if (auto& schedule = share_.open_loop) {
-    for (; replies > 0; --replies) share_.latency.record(nanoseconds(now - due_[answered_++ % due_.size()]));
+    for (; redirected > 0; --redirected) schedule->give_back(due_[answered_++ % due_.size()]);
+    for (auto left = whole; left > 0; --left)
+      share_.latency.record(nanoseconds(now - due_[answered_++ % due_.size()]));
     schedule->room(now);
     if (now < share_.stop) send_due(schedule->due(now), now);
     return;
   }
-  share_.latency.record(nanoseconds(now - sent_at_), replies);
+  if (whole) share_.latency.record(nanoseconds(now - sent_at_), whole);
   if (awaited_ > 0) return;
   if (plan_.keep_alive) return send_batch(now);
   wants_reconnect_ = true;

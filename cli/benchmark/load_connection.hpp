@@ -13,6 +13,7 @@
 #include "cli/benchmark/key_numbers.hpp"
 #include "cli/benchmark/load_plan.hpp"
 #include "cli/benchmark/load_share.hpp"
+#include "cli/benchmark/load_targets.hpp"
 #include "cli/benchmark/request_ring.hpp"
 #include "cli/client/connection.hpp"
 #include "cli/client/reply_count.hpp"
@@ -28,14 +29,20 @@ class LoadConnection final : public client::ConnectionEvents {
   };
 
   // The `index`th of the thread's connections. Everything passed by reference outlives it.
-  LoadConnection(const LoadPlan& plan, LoadShare& share, std::shared_ptr<RequestRing> requests,
-                 KeyNumbers& numbers, const Greeting& greeting, std::size_t index);
+  LoadConnection(const LoadPlan& plan, LoadShare& share, LoadTarget& target, KeyNumbers& numbers,
+                 const Greeting& greeting, std::size_t index);
 
   // False: the share has failed.
   bool connect(client::Reactor& reactor);
   bool greeted() const { return awaited_greetings_ == 0; }
   bool wants_reconnect() const { return wants_reconnect_; }
   void reconnected() { wants_reconnect_ = false; }
+
+  // Of a cluster: as soon as nothing is under way it is to go on there, and until then it sends nothing.
+  void lead_to(LoadTarget& target) { next_target_ = &target; }
+  bool wants_move() const { return next_target_ && awaited_ == 0 && unsent_.empty(); }
+  // False: the share has failed. It may have to be greeted again.
+  bool move(client::Reactor& reactor);
 
   // Sends the next batch of a closed loop, if there is one.
   void send_batch(LoadShare::Time now);
@@ -47,14 +54,18 @@ class LoadConnection final : public client::ConnectionEvents {
   void ended(const client::Error& why) override { share_.fail(why); }
 
  private:
-  void answered(std::uint64_t replies, LoadShare::Time now);
+  void answered(std::uint64_t replies, std::uint64_t redirected, LoadShare::Time now);
+  void take_requests();
   void send(std::uint64_t count);
   void flush();
 
   const LoadPlan& plan_;
   LoadShare& share_;
-  std::shared_ptr<RequestRing> requests_;  // of all the thread's connections, if they change nothing in it
-  bool own_digits_;
+  LoadTarget* target_;
+  LoadTarget* next_target_ = nullptr;
+  bool waits_for_map_ = false;             // of a cluster: what its node has is not known
+  std::shared_ptr<RequestRing> requests_;  // the target's, if the connection changes nothing in it
+  bool own_digits_ = false;
   KeyNumbers& numbers_;  // of all the thread's connections
   const Greeting& greeting_;
   std::uint64_t awaited_greetings_ = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/benchmark/cluster_nodes.hpp"
 #include "cli/benchmark/key_numbers.hpp"
 #include "cli/client/connection.hpp"
 #include "cli/client/session.hpp"
@@ -25,7 +26,10 @@ struct LoadPlan {
   KeyDistribution keys;
   std::uint64_t seed = 1;
   bool keep_alive = true;
-  std::vector<int> pinned_cpus;  // thread i runs on pinned_cpus[i % size]; empty: where the kernel likes
+  std::vector<ClusterNode> nodes;  // not empty: the primaries of a cluster, of
+                                   // which `endpoint` is a node
+  std::vector<int> pinned_cpus;    // thread i runs on pinned_cpus[i % size];
+                                   // empty: where the kernel likes
   client::Milliseconds connect_limit{5000};
   client::Milliseconds reply_limit{30'000};      // without any reply for so long it is over: an error
   client::Milliseconds last_reply_limit{5'000};  // the same when duration_s has passed

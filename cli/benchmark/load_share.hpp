@@ -5,12 +5,21 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/benchmark/histogram.hpp"
 #include "cli/benchmark/open_loop.hpp"
 #include "cli/client/error.hpp"
 
 namespace weir::benchmark {
+
+// Of a cluster: what became of the requests that were sent to a node.
+struct NodeCount {
+  std::string address;
+  std::uint64_t answered = 0;
+  std::uint64_t redirected = 0;  // MOVED or ASK; they were sent again
+};
 
 struct LoadShare {
   using Time = std::chrono::steady_clock::time_point;
@@ -28,6 +37,8 @@ struct LoadShare {
   std::optional<OpenLoop> open_loop;  // when requests are due; nothing: as soon as the last are answered
   std::uint64_t unsent = 0;           // of an open loop: due, and given up at the end
   std::uint64_t nulls = 0;            // replies that say there is nothing
+  bool map_outdated = false;          // of a cluster: a node has said MOVED
+  std::vector<NodeCount> nodes;       // at the end
   std::optional<client::Error> error;
   std::atomic<std::uint64_t> done{
       0};  // written by its thread, read by the watcher: a count, no ordering needed

@@ -46,6 +46,14 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
     json.key("late_p50_us").number(late_us(50), 3).key("late_p99_us").number(late_us(99), 3);
     json.key("late_max_us").number(late_us(100), 3).end();
   }
+  if (!result.nodes.empty()) {
+    json.key("nodes").begin_array();
+    for (const auto& node : result.nodes) {
+      json.begin_object().key("address").text(node.address).key("requests").number(node.answered);
+      json.key("redirected").number(node.redirected).end();
+    }
+    json.end();
+  }
   json.key("warnings").begin_array();
   for (const auto& warning : warnings(plan, result)) json.text(warning);
   return json.end().end().take();
@@ -86,7 +94,12 @@ Result<void> run_tests(const Options& options, const JsonFile& json_file) {
   ProgressLine progress;
   std::string json;
   if (options.output == Output::csv) fmt::print("{}", csv_header());
-  const auto plan = plan_for(options, options.server.endpoint(), interrupted);
+  auto plan = plan_for(options, options.server.endpoint(), interrupted);
+  if (options.cluster) {
+    auto spread = spread_over_cluster(std::move(plan));
+    if (!spread) return std::unexpected(std::move(spread.error()));
+    plan = std::move(*spread);
+  }
   for (std::size_t next = 0; next < workloads->size();
        next = options.loop ? (next + 1) % workloads->size() : next + 1) {
     const auto& workload = (*workloads)[next];

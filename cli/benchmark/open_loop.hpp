@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <utility>
 
 #include "cli/benchmark/histogram.hpp"
 
@@ -29,20 +31,27 @@ class OpenLoop {
     if (end != Time::max()) requests_ = std::min(requests_, due_before(end));
   }
 
-  bool all_taken() const { return taken_ == requests_; }
+  bool all_taken() const { return taken_ == requests_ && given_back_.empty(); }
   // Requests due at `now` and not taken.
   std::uint64_t due(Time now) const {
-    return std::min(requests_, due_before(now + std::chrono::nanoseconds(1))) - taken_;
+    return std::min(requests_, due_before(now + std::chrono::nanoseconds(1))) - taken_ + given_back_.size();
   }
   // When the next one is due.
-  Time next() const { return due_at(taken_); }
+  Time next() const { return given_back_.empty() ? due_at(taken_) : given_back_.front(); }
 
   // Takes the oldest, to be sent now, and says when it was due. There is one due.
   Time take(Time now) {
+    if (!given_back_.empty()) {
+      const Time due = given_back_.front();
+      given_back_.pop_front();
+      return due;
+    }
     const Time due = due_at(taken_++);
     lateness_.record(nanoseconds(now - std::max(due, room_since_)));
     return due;
   }
+  // One that was taken has to be sent again; it is due since then.
+  void give_back(Time due) { given_back_.push_back(due); }
 
   // Requests are due and every connection is full: waiting is the server's doing from now on,
   void no_room() { full_ = true; }
@@ -57,6 +66,8 @@ class OpenLoop {
   // Gives up what is due and was never sent: it counts with the time it has waited until now. Says how many.
   std::uint64_t abandon(Time now, LatencyHistogram& latency) {
     constexpr std::uint64_t steps = 4096;  // bounds the work; they are evenly spaced
+    const std::uint64_t again = given_back_.size();
+    for (const Time due : std::exchange(given_back_, {})) latency.record(nanoseconds(now - due));
     const std::uint64_t abandoned = due(now);
     for (std::uint64_t i = 0; i < steps; ++i) {
       const auto first = abandoned / steps * i + std::min(i, abandoned % steps);
@@ -64,7 +75,7 @@ class OpenLoop {
       if (count) latency.record(nanoseconds(now - due_at(taken_ + first)), count);
     }
     requests_ = taken_;
-    return abandoned;
+    return abandoned + again;
   }
 
   const LatencyHistogram& lateness() const { return lateness_; }
@@ -92,6 +103,7 @@ class OpenLoop {
   double interval_ns_;
   std::uint64_t requests_;
   std::uint64_t taken_ = 0;
+  std::deque<Time> given_back_;  // at most as many as are under way
   bool full_ = false;
   Time room_since_ = Time::min();
   LatencyHistogram lateness_;

@@ -1,5 +1,6 @@
 #include "cli/benchmark/options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
@@ -145,7 +146,8 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
   const std::pair<std::string_view, bool*> flags[] = {
       {"--help", &options.help},       {"-v", &options.version},
       {"--version", &options.version}, {"-x", &options.last_argument_from_stdin},
-      {"-l", &options.loop},           {"-I", &options.idle}};
+      {"-l", &options.loop},           {"-I", &options.idle},
+      {"--cluster", &options.cluster}};
   return take_choice(arguments, outputs, options.output) || take_switch(arguments, flags);
 }
 
@@ -176,11 +178,29 @@ Result<void> check_load(const Options& options) {
                 "--mix names its tests: it goes neither with -t nor with a command of your own");
   if (options.keys_given && !options.keyspace)
     return fail(ErrorKind::usage,
-                "--keys-distribution wants a keyspace to distribute over: say how large with -r");
+                "--keys-distribution wants a keyspace to "
+                "distribute over: say how large with -r");
+  return {};
+}
+
+Result<void> check_cluster(const Options& options) {
+  if (!options.cluster) return {};
+  if (!options.compare.empty() || options.idle || !options.keep_alive)
+    return fail(ErrorKind::usage,
+                "--cluster loads the nodes of one cluster: it goes neither "
+                "with --compare nor with -I nor -k 0");
+  const bool tagged = std::ranges::any_of(
+      options.command, [](const std::string& word) { return word.find(tag_mark) != std::string::npos; });
+  if (!options.command.empty() && !tagged)
+    return fail(ErrorKind::usage,
+                "--cluster sends each request to the node that has its slot: "
+                "write {tag} into the keys of your command, as "
+                "in SET key:{tag}:__rand_int__ value");
   return {};
 }
 
 Result<void> check(const Options& options) {
+  if (auto sound = check_cluster(options); !sound) return sound;
   if (auto sound = check_load(options); !sound) return sound;
   for (const auto& file : options.chart_files)
     if (!file.ends_with(".svg") && !file.ends_with(".png"))
@@ -237,6 +257,8 @@ Load:
   --rate <n>           open loop: n requests a second over all connections, sent when they are due whether the server
                        keeps up or not, so that latencies count from when they were due; one that finds all connections
                        full waits, and is given up when --duration is over (then it counts with the time it waited)
+  --cluster            spread the connections over the primaries of the cluster that the server is a node of; keys have
+                       hash tags of their node's slots ({tag} in a COMMAND), moved slots (MOVED, ASK) are followed
   -d <bytes>           size of values (default 3)
   -r <keyspace>        random keys, below that number; __rand_int__ in a COMMAND becomes 12 random digits
   --keys-distribution <uniform|zipf[:S]|sequential>

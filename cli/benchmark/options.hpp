@@ -35,6 +35,7 @@ struct Options {
   std::vector<std::string> command;  // a command of the user's own
   bool last_argument_from_stdin = false;
   bool loop = false;  // -l: the tests again and again
+  bool cluster = false;
   bool idle = false;  // -I: no tests
   std::vector<int> pinned_cpus;
   Output output = Output::text;

@@ -8,6 +8,8 @@ namespace weir::benchmark {
 
 // The load ends early when `stop` is set.
 LoadPlan plan_for(const Options&, client::Endpoint, const std::atomic<bool>& stop);
+// Asks the server there for the other nodes of its cluster.
+client::Result<LoadPlan> spread_over_cluster(LoadPlan);
 // The user's own command, or the standard tests.
 client::Result<std::vector<Workload>> workloads_of(const Options&);
 

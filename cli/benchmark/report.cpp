@@ -56,6 +56,9 @@ std::string as_text(const Options& options, const Workload& workload, const Load
       plan.keep_alive ? 1 : 0, client::name_of(plan.endpoint.transport), plan.pipeline, plan.threads,
       static_cast<double>(result.cpu_ns) / 1e3 /
           static_cast<double>(std::max<std::uint64_t>(1, result.requests)));
+  for (const auto& node : result.nodes)
+    text +=
+        fmt::format("  node {}: {} requests, {} redirected\n", node.address, node.answered, node.redirected);
   text += open_loop_text(plan, result, options.precision);
   for (const auto& warning : warnings(plan, result)) text += "  warning: " + warning + "\n";
   text += "\n";

@@ -8,9 +8,19 @@
 namespace weir::benchmark {
 namespace {
 
-std::string request_text(std::span<const std::string> arguments, bool is_inline) {
+struct Words {
+  std::span<const std::string> arguments;
+  bool is_inline;
+};
+
+std::string request_text(const Words& words, const std::string* tag) {
+  std::vector<std::string> arguments(words.arguments.begin(), words.arguments.end());
+  for (auto& argument : arguments)
+    for (auto at = argument.find(tag_mark); tag && at != std::string::npos;
+         at = argument.find(tag_mark, at + tag->size()))
+      argument.replace(at, tag_mark.size(), *tag);
   std::string request;
-  if (!is_inline) {
+  if (!words.is_inline) {
     client::append_request(request, arguments);
     return request;
   }
@@ -19,11 +29,11 @@ std::string request_text(std::span<const std::string> arguments, bool is_inline)
 }
 
 // One round of a mix: each part as often as its share says.
-std::vector<std::string> round_of(const Workload& workload, std::uint64_t seed) {
-  if (workload.mix.empty()) return {request_text(workload.arguments, workload.is_inline)};
-  std::vector<std::string> round;
+std::vector<Words> round_of(const Workload& workload, std::uint64_t seed) {
+  if (workload.mix.empty()) return {{workload.arguments, workload.is_inline}};
+  std::vector<Words> round;
   for (const auto& part : workload.mix)
-    round.insert(round.end(), part.share, request_text(part.arguments, part.is_inline));
+    round.insert(round.end(), part.share, {part.arguments, part.is_inline});
   std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed));
   std::ranges::shuffle(round, random);
   return round;
@@ -31,15 +41,13 @@ std::vector<std::string> round_of(const Workload& workload, std::uint64_t seed) 
 
 }  // namespace
 
-RequestRing::RequestRing(const Workload& workload, std::size_t least, std::uint64_t seed) {
+RequestRing::RequestRing(const Workload& workload, std::size_t least, std::uint64_t seed,
+                         std::span<const std::string> tags) {
   const auto round = round_of(workload, seed);
-  const auto rounds = (least + round.size() - 1) / round.size();
-  std::size_t round_bytes = 0;
-  for (const auto& request : round) round_bytes += request.size();
-  bytes_.reserve(round_bytes * rounds);
+  const auto rounds = (std::max(least, tags.size()) + round.size() - 1) / round.size();
   for (std::size_t i = 0; i < rounds * round.size(); ++i) {
     requests_.push_back({bytes_.size(), digits_.size()});
-    bytes_ += round[i % round.size()];
+    bytes_ += request_text(round[i % round.size()], tags.empty() ? nullptr : &tags[i % tags.size()]);
     const auto begin = requests_.back().bytes;
     for (auto at = bytes_.find(random_mark, begin); at != std::string::npos;
          at = bytes_.find(random_mark, at)) {

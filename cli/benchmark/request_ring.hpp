@@ -15,8 +15,10 @@ namespace weir::benchmark {
 
 class RequestRing {
  public:
-  // At least `least` requests. Those of a mix stand in its shares, shuffled by `seed`.
-  RequestRing(const Workload&, std::size_t least, std::uint64_t seed = 1);
+  // At least `least` requests. Those of a mix stand in its shares, shuffled by `seed`. With tags there are at
+  // least as many as tags, which take turns in the place of tag_mark.
+  RequestRing(const Workload&, std::size_t least, std::uint64_t seed = 1,
+              std::span<const std::string> tags = {});
 
   std::size_t size() const { return requests_.size() - 1; }
   // `count` requests from `first` on, none of them behind the end; valid until they are changed.

@@ -24,36 +24,39 @@ const std::string script_sha1 = "566f9d2d36014a847a7dd30dfcccbffbf8d0aa52";
 
 const std::string data_mark = "__data__";
 
-std::vector<Standard> all_standard(bool random_keys) {
-  const std::string key = "key:__rand_int__";
+std::vector<Standard> all_standard(KeyStyle keys) {
+  const std::string tag = keys.tagged ? ":" + std::string(tag_mark) : "";
+  const std::string key = "key" + tag + ":__rand_int__";
+  const std::string list = "mylist" + tag, set = "myset" + tag, hash = "myhash" + tag,
+                    sorted = "myzset" + tag;
   const std::string element = "element:__rand_int__";
   std::vector<Standard> all{
       {"ping_inline", "PING_INLINE", {"PING"}, true},
       {"ping_mbulk", "PING_MBULK", {"PING"}},
       {"set", "SET", {"SET", key, data_mark}},
       {"get", "GET", {"GET", key}},
-      {"incr", "INCR", {"INCR", "counter:__rand_int__"}},
-      {"lpush", "LPUSH", {"LPUSH", "mylist", data_mark}},
-      {"rpush", "RPUSH", {"RPUSH", "mylist", data_mark}},
-      {"lpop", "LPOP", {"LPOP", "mylist"}},
-      {"rpop", "RPOP", {"RPOP", "mylist"}},
-      {"sadd", "SADD", {"SADD", "myset", element}},
-      {"hset", "HSET", {"HSET", "myhash", element, data_mark}},
-      {"spop", "SPOP", {"SPOP", "myset"}},
-      {"zadd", "ZADD", {"ZADD", "myzset", random_keys ? "__rand_int__" : "0", element}},
-      {"zpopmin", "ZPOPMIN", {"ZPOPMIN", "myzset"}},
-      {"lrange", "LPUSH (needed to benchmark LRANGE)", {"LPUSH", "mylist", data_mark}},
-      {"lrange_100", "LRANGE_100 (first 100 elements)", {"LRANGE", "mylist", "0", "99"}},
-      {"lrange_300", "LRANGE_300 (first 300 elements)", {"LRANGE", "mylist", "0", "299"}},
-      {"lrange_500", "LRANGE_500 (first 500 elements)", {"LRANGE", "mylist", "0", "499"}},
-      {"lrange_600", "LRANGE_600 (first 600 elements)", {"LRANGE", "mylist", "0", "599"}},
+      {"incr", "INCR", {"INCR", "counter" + tag + ":__rand_int__"}},
+      {"lpush", "LPUSH", {"LPUSH", list, data_mark}},
+      {"rpush", "RPUSH", {"RPUSH", list, data_mark}},
+      {"lpop", "LPOP", {"LPOP", list}},
+      {"rpop", "RPOP", {"RPOP", list}},
+      {"sadd", "SADD", {"SADD", set, element}},
+      {"hset", "HSET", {"HSET", hash, element, data_mark}},
+      {"spop", "SPOP", {"SPOP", set}},
+      {"zadd", "ZADD", {"ZADD", sorted, keys.random ? "__rand_int__" : "0", element}},
+      {"zpopmin", "ZPOPMIN", {"ZPOPMIN", sorted}},
+      {"lrange", "LPUSH (needed to benchmark LRANGE)", {"LPUSH", list, data_mark}},
+      {"lrange_100", "LRANGE_100 (first 100 elements)", {"LRANGE", list, "0", "99"}},
+      {"lrange_300", "LRANGE_300 (first 300 elements)", {"LRANGE", list, "0", "299"}},
+      {"lrange_500", "LRANGE_500 (first 500 elements)", {"LRANGE", list, "0", "499"}},
+      {"lrange_600", "LRANGE_600 (first 600 elements)", {"LRANGE", list, "0", "599"}},
       {"mset", "MSET (10 keys)", {"MSET"}},
   };
   for (int i = 0; i < 10; ++i) {
     all.back().arguments.push_back(key);
     all.back().arguments.push_back(data_mark);
   }
-  const std::string stream = "mystream", field = "field";
+  const std::string stream = "mystream" + tag, field = "field";
   all.push_back({"xadd", "XADD", {"XADD", stream, "*", field, data_mark}, false, true});
   all.push_back(
       {"xread", "XREAD (first 10 entries)", {"XREAD", "COUNT", "10", "STREAMS", stream, "0"}, false, true});
@@ -87,8 +90,8 @@ std::string lower(std::string text) {
 }  // namespace
 
 client::Result<std::vector<Workload>> standard_workloads(std::span<const std::string> wanted,
-                                                         std::size_t data_bytes, bool random_keys) {
-  const auto standard = all_standard(random_keys);
+                                                         std::size_t data_bytes, KeyStyle keys) {
+  const auto standard = all_standard(keys);
   std::vector<std::string> names;
   for (const auto& name : wanted) {
     names.push_back(lower(name));
@@ -111,13 +114,13 @@ client::Result<std::vector<Workload>> standard_workloads(std::span<const std::st
 
 std::string names_of_standard_workloads() {
   std::string names = "ping";
-  for (const auto& test : all_standard(false)) names.append(", ").append(test.name);
+  for (const auto& test : all_standard({})) names.append(", ").append(test.name);
   return names;
 }
 
-client::Result<Workload> mixed_workload(const std::string& text, std::size_t data_bytes, bool random_keys) {
+client::Result<Workload> mixed_workload(const std::string& text, std::size_t data_bytes, KeyStyle keys) {
   constexpr std::size_t most_in_sum = 1000;  // as many requests are built before they come again
-  const auto standard = all_standard(random_keys);
+  const auto standard = all_standard(keys);
   const std::string data(data_bytes, 'x');
   Workload mixed;
   mixed.title = "MIX " + text;

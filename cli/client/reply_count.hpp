@@ -12,6 +12,16 @@ namespace weir::client {
 
 class ReplyCounter {
  public:
+  // What MOVED and ASK are: a client of a cluster follows them.
+  enum class Redirects { are_errors, are_counted };
+  struct Redirected {
+    std::uint64_t moved = 0, asked = 0;
+  };
+
+  explicit ReplyCounter(Redirects redirects = Redirects::are_errors) { tally_.follow = redirects; }
+  // For a new connection: nothing is half read.
+  void begin_anew() { *this = ReplyCounter(tally_.follow); }
+
   // How many replies ended in these bytes, pushes not counted.
   Result<std::uint64_t> count(std::span<const std::byte> bytes) {
     tally_.replies = 0;
@@ -19,6 +29,8 @@ class ReplyCounter {
     return tally_.replies;
   }
 
+  // Redirections since this was asked last.
+  Redirected take_redirects() { return std::exchange(tally_.redirected, {}); }
   // Replies that say there is nothing, since this was asked last.
   std::uint64_t take_nulls() { return std::exchange(tally_.nulls, 0); }
   std::uint64_t errors() const { return tally_.errors; }                 // error replies ever seen
@@ -26,6 +38,11 @@ class ReplyCounter {
 
  private:
   struct Tally {
+    enum class Kind { other, moved, asked };
+
+    Redirects follow = Redirects::are_errors;
+    Redirected redirected;
+    Kind error_kind = Kind::other;  // of the last error seen
     std::uint64_t replies = 0;
     std::uint64_t errors = 0;
     std::uint64_t nulls = 0;
@@ -33,7 +50,12 @@ class ReplyCounter {
     bool in_error = false;
 
     void scalar(char type, std::string_view text) {
-      if (type == '-' && first_error.empty()) first_error = text;
+      if (type != '-') return;
+      error_kind = follow == Redirects::are_errors ? Kind::other
+                   : text.starts_with("MOVED ")    ? Kind::moved
+                   : text.starts_with("ASK ")      ? Kind::asked
+                                                   : Kind::other;
+      if (first_error.empty() && error_kind == Kind::other) first_error = text;
     }
     void bulk_begin(char type, std::uint64_t) { in_error = type == '!' && first_error.empty(); }
     void bulk_bytes(std::string_view bytes) {
@@ -43,7 +65,9 @@ class ReplyCounter {
     void aggregate(char, std::uint64_t) {}
     void reply_end(char type) {
       replies += type != '>';
-      errors += type == '-' || type == '!';
+      errors += (type == '-' && error_kind == Kind::other) || type == '!';
+      redirected.moved += type == '-' && error_kind == Kind::moved;
+      redirected.asked += type == '-' && error_kind == Kind::asked;
       nulls += type == '_';
     }
   };

@@ -164,7 +164,7 @@ _weir_program() {
       --show-pushes --cluster --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples
       --hotkeys --stat --latency --askpass --no-auth-warning" ;;
     *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --rate --seed --keys-distribution --mix --threads
-      --pin --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
+      --pin --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart --cluster" ;;
     *weir-check) options="--fix --yes --json --help --version" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector

@@ -156,6 +156,7 @@ complete -c weir-benchmark -l csv -d 'CSV output'
 complete -c weir-benchmark -l json -r -d 'file for everything'
 complete -c weir-benchmark -l precision -x -d 'decimal places'
 complete -c weir-benchmark -l duration -x -d seconds
+complete -c weir-benchmark -l cluster -d 'spread over its primaries'
 complete -c weir-benchmark -l rate -x -d 'requests a second, open loop'
 complete -c weir-benchmark -l keys-distribution -x -a 'uniform zipf sequential' -d 'how random keys are chosen'
 complete -c weir-benchmark -l mix -x -d 'tests and their shares'

@@ -135,7 +135,7 @@ TEST(Histogram, that_is_empty_says_zero) {
 TEST(StandardWorkloads, are_chosen_by_name_in_their_own_order) {
   const auto titles_of = [](const Words& names) {
     Words titles;
-    const auto chosen = standard_workloads(names, 3, false);
+    const auto chosen = standard_workloads(names, 3, {});
     for (const auto& workload : *chosen) titles.push_back(workload.title);
     return titles;
   };
@@ -145,7 +145,7 @@ TEST(StandardWorkloads, are_chosen_by_name_in_their_own_order) {
             (Words{"LPUSH (needed to benchmark LRANGE)", "LRANGE_100 (first 100 elements)"}));
   EXPECT_GT(titles_of({}).size(), 15u);
   const Words wrong{"nosuch"};
-  EXPECT_THAT(standard_workloads(wrong, 3, false).error().what, HasSubstr("mset"));
+  EXPECT_THAT(standard_workloads(wrong, 3, {}).error().what, HasSubstr("mset"));
 }
 
 TEST(Options, read_a_comparison) {
@@ -181,6 +181,9 @@ TEST(Options, that_make_no_sense_are_refused) {
       {{"--mix", "get:9,set:1", "-t", "get"}, "-t"},
       {{"--mix", "get:9,set:1", "PING"}, "of your own"},
       {{"--keys-distribution", "zipf"}, "-r"},
+      {{"--cluster", "-I"}, "-I"},
+      {{"--cluster", "--compare", "tcp"}, "--compare"},
+      {{"--cluster", "SET", "key", "value"}, "{tag}"},
       {{"--keys-distribution", "zipf:0", "-r", "10"}, "zipf:S"},
   };
   for (const auto& [arguments, hint] : cases) {

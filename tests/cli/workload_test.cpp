@@ -54,7 +54,7 @@ TEST(RequestRing, changes_the_numbers_of_those_requests_and_no_others) {
 }
 
 TEST(RequestRing, of_a_mix_has_each_test_in_its_share) {
-  const auto mixed = mixed_workload("get:9,SET:1", 3, true);
+  const auto mixed = mixed_workload("get:9,SET:1", 3, {.random = true});
   ASSERT_TRUE(mixed);
   for (const std::size_t least : {1, 10, 16}) {
     const RequestRing ring(*mixed, least);
@@ -71,7 +71,7 @@ TEST(RequestRing, of_a_mix_has_each_test_in_its_share) {
 TEST(MixedWorkload, that_makes_no_sense_is_refused) {
   for (const auto* text : {"", "get", "get:", "get:0", "get:x", "nosuch:1", "get:1,,set:1", "get:1001",
                            "get:1000,set:1", "get:99999999999999999999", ":1", "get:-1"}) {
-    const auto mixed = mixed_workload(text, 3, false);
+    const auto mixed = mixed_workload(text, 3, {});
     ASSERT_FALSE(mixed) << text;
     EXPECT_THAT(mixed.error().what, HasSubstr("--mix get:9,set:1")) << text;
   }
@@ -80,7 +80,7 @@ TEST(MixedWorkload, that_makes_no_sense_is_refused) {
 TEST(StandardWorkloads, run_scripts_and_streams_only_by_name) {
   const auto titles_of = [](const Words& names) {
     Words titles;
-    const auto chosen = standard_workloads(names, 3, false);
+    const auto chosen = standard_workloads(names, 3, {});
     for (const auto& workload : *chosen) titles.push_back(workload.title);
     return titles;
   };
@@ -91,7 +91,7 @@ TEST(StandardWorkloads, run_scripts_and_streams_only_by_name) {
 
 TEST(StandardWorkloads, load_the_script_that_they_call_by_its_hash) {
   const Words names{"evalsha"};
-  const auto workload = standard_workloads(names, 3, false)->front();
+  const auto workload = standard_workloads(names, 3, {})->front();
   const auto& script = workload.preparation.back();
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
