@@ -1,11 +1,12 @@
-// The process's communication manager: its identifiers, who listens, and the messages between them and other
-// processes'.
+// The process's communication manager: its identifiers, its listeners, and the messages between them and
+// those of other processes.
 //
 // It applies connection_state's table: a call of the application, a message, the end of a neighbour or a
-// timer becomes an Input; the Step says what to send, whom to tell and which timer to run.
+// timer becomes an Input; the Step says what to send, which event to report and which timer to run.
 //
-// Threading: every function from any thread, except where it says progress thread. mutex_ guards all state;
-// it is taken by callbacks of the link, so nothing is done under it that could wait for the link (no ibv_*
+// Threading: every function from any thread, except where it says progress thread. mutex_ guards all state.
+// The link's callbacks take it, so nothing is done under it that could wait for the link (no ibv_* call, no
+// blocking connect). Functions return 0 or an errno.
 // call, no blocking connect). Functions return 0 or an errno.
 #pragma once
 
@@ -32,17 +33,16 @@ struct Limits {
   std::chrono::milliseconds ready{30'000};     // until the peer is ready to use what we accepted
   std::chrono::milliseconds disconnect{5'000};
   std::chrono::milliseconds timewait{1'000};
-  // How often, and how long after each other, we look for somebody who listens before we say that nobody
-  // does.
+  // How many times, and at what interval, we look for a listener before we report that there is none.
   int looks = 40;
   std::chrono::milliseconds look_interval{5};
 };
 inline constexpr int max_backlog = 1024;
-// How many connections of one process may be on their way to one listener: asked for, or accepted and not
-// ready. Less than the usual backlog of 511, so that one process cannot take all its seats.
+// The limit of one process's connections in progress to one listener: requested, or accepted and not ready.
+// Less than the usual backlog of 511, so that one process cannot fill it.
 inline constexpr int max_on_the_way = 384;
 inline constexpr std::size_t max_own_events = 1024;
-// How many requests of other hosts may wait for somebody who listens; one more is refused at once.
+// The limit of requests from other hosts that wait for a listener; one more is refused at once.
 inline constexpr int max_requests_waiting = 64;
 inline constexpr unsigned id_slot_shift = 22;
 
@@ -51,8 +51,8 @@ class Agent {
   // The process's; made on first use, anew in a forked child. nullptr and errno: no link, no NIC.
   static Agent* instance();
 
-  // Takes over the link's CM messages, and those of other hosts. Both outlive this; without the second there
-  // are no other hosts.
+  // Handles the link's CM messages, and those of other hosts. Both outlive this; without the second there are
+  // no other hosts.
   Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* management = nullptr);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -62,8 +62,8 @@ class Agent {
   Id* create(EventChannel& channel, void* context, rdma_port_space port_space, ibv_qp_type qp_type);
   // Waits until all its events are acknowledged.
   void destroy(Id& id);
-  // Moves the identifier and its queued events, of a listener with the requests that they tell of; waits
-  // until those taken are acknowledged.
+  // Moves the identifier and its queued events, and for a listener also the requests they report; waits until
+  // the events already taken are acknowledged.
   void migrate(Id& id, EventChannel& to);
 
   int bind(Id& id, const sockaddr* address);

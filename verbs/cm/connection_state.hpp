@@ -1,8 +1,7 @@
-// What one connection (or SIDR service lookup) does next: a function of its state and what happened, as a
-// table.
+// The next step of one connection (or SIDR service lookup), from its state and what happened, as a table.
 //
-// The states are those of IBTA 12.9 and 12.11 that a lossless link leaves: no message is lost, so none is
-// repeated. What "a while" means, how messages travel and whom events reach is the agent's business. Pure; no
+// The states are those of IBTA 12.9 and 12.11 that remain on a lossless link: no message is lost, so none is
+// repeated. The agent decides how long "a while" is, how messages travel and whom events reach. Pure; no
 // time, no I/O.
 #pragma once
 
@@ -68,7 +67,7 @@ enum class Send : std::uint8_t {
   sidr_refuse
 };
 
-// What the application is told.
+// What is reported to the application.
 enum class Report : std::uint8_t {
   nothing,
   response,           // a REP; becomes ESTABLISHED where we have the queue pair
@@ -94,7 +93,7 @@ struct Step {
   Timer timer = Timer::none;
 };
 
-// Nothing: `input` has no place in `state`. For the application that is EINVAL; from a peer it is ignored.
+// Nothing: `input` is not allowed in `state`. For the application that is EINVAL; from a peer it is ignored.
 std::optional<Step> step(State state, Input input);
 
 }  // namespace weir::cm

@@ -43,11 +43,12 @@ struct Event : rdma_cm_event {
   int type() const;
   void set_type(int type);
 
-  // Whose acknowledgement is counted: the listener for a CONNECT_REQUEST, else the identifier itself.
+  // The identifier whose acknowledgements are counted: the listener for a CONNECT_REQUEST, else the event's
+  // own.
   Id* counted_on = nullptr;
   std::array<std::byte, 256> private_bytes{};
 
-  // As the kernel has it: always the whole field of the message, zeros behind what the peer gave.
+  // As in the kernel: always the message's whole field, with zeros after the peer's data.
   void set_private_data(std::span<const std::byte> data, std::size_t field_bytes, const void*& pointer,
                         std::uint8_t& length);
 };
@@ -57,7 +58,7 @@ class EventChannel : public rdma_event_channel {
  public:
   static EventChannel* open();  // nullptr and errno
   static EventChannel& of(rdma_event_channel* channel) { return *static_cast<EventChannel*>(channel); }
-  // Closes it. The object of one of the channels destroyed last stays, for threads that come too late.
+  // Closes it. The object of a recently destroyed channel stays, for threads that come too late.
   static void destroy(EventChannel& channel);
 
   void push(EventPtr event);

@@ -1,8 +1,8 @@
-// An rdma_cm_id with what the connection manager remembers behind it.
+// An rdma_cm_id, and the connection manager's own state for it.
 //
 // Threading: what the application may see (the rdma_cm_id itself) is written before an event about it is
-// queued, or in the application's own calls. `state` and all below it belong to the agent's mutex; the peer's
-// values are written under it before the event that tells of them.
+// queued, or in the application's own calls. `state` and everything below it is guarded by the agent's mutex;
+// the peer's values are written under that mutex before the event that reports them.
 #pragma once
 
 #include <rdma/rdma_cma.h>

@@ -1,15 +1,15 @@
-// The connection manager's messages to other hosts, and to other users of this one: datagrams to queue pair
-// 1, where the same-host link carries those to other processes of our user.
+// The connection manager's messages to other hosts, and to other users of this host: datagrams to queue pair
+// 1. The same-host link carries the messages to other processes of our user.
 //
-// Of a datagram of another user it is known whose process sent it. Each such process is a host of its own
-// here, so none can speak for another, and its end is an end like a neighbour's.
+// For a datagram of another user, the sending process is known. Each such process is a host of its own here,
+// so none can speak for another, and its end is handled like a neighbour's.
 //
 // Datagrams are lost. A message that asks for an answer (REQ, REP, DREQ, SIDR_REQ) is repeated, at first soon
-// and then more slowly, until something comes that answers it, until its identifier says something else, or
-// until it was repeated often enough; how long the connection waits is the agent's business. An MRA promises
-// a later answer, which may be lost like any other: behind it a request is repeated slowly. A request that
-// comes again after its final answer (REJ, SIDR_REP) gets that answer again, whether or not its identifier is
-// still there.
+// and then more slowly, until an answer to it arrives, until its identifier says something else, or until it
+// was repeated often enough; how long the connection waits is the agent's business. An MRA promises a later
+// answer, which may be lost like any other: after an MRA the request is repeated slowly. A request that
+// arrives again after its final answer (REJ, SIDR_REP) gets that answer again, whether or not its identifier
+// still exists.
 //
 // Threading: every function from any thread. The receiver is called on the link's thread. Nothing here waits.
 #pragma once
@@ -35,7 +35,7 @@
 namespace weir::cm {
 
 // An address of another host, as reached from one of ours: to the agent a neighbour like those on this host,
-// but one whose end nobody reports. Or a process of another user, whose end is.
+// except that its end is not reported. Or a process of another user, whose end is reported.
 class RemoteHost final : public link::Neighbour {
  public:
   explicit RemoteHost(const Addressing& addressing) : addressing_(addressing) {}
@@ -63,10 +63,10 @@ class PacketCarrier {
  public:
   using Receiver = std::function<void(const link::NeighbourPtr& from, CmMessage message)>;
 
-  // Which process of this host a message is for: the port is shared. 0: nobody, or this one.
+  // The process of this host that a message is for, because the port is shared. 0: no process, or this one.
   using Owner = std::function<link::Slot(const CmMessage& message)>;
 
-  // What a host is that is a process of another user, and has ended.
+  // Called when a host that is a process of another user has ended.
   using Gone = std::function<void(const link::NeighbourPtr& who)>;
 
   // All outlive it; it lives as long as the link's thread may call it.
@@ -77,9 +77,9 @@ class PacketCarrier {
   static bool may_be_asked_from_elsewhere(const Endpoint& listening_at);
   // 0, or an errno; says on standard error, once, what is in the way.
   int open();
-  // The same object for the same addresses, as long as somebody holds it.
+  // The same object for the same addresses, as long as it is held.
   link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote, std::uint64_t process = 0);
-  // Other users of this host find what is listened to by its port, one process for each.
+  // Lets other users of this host find a listener by its port, one process per port.
   bool serve(std::uint16_t port_space, std::uint16_t port) {
     return port_.serve(service_of(port_space, port));
   }

@@ -1,6 +1,6 @@
 // The connection manager's messages as the datagrams of IBA 12.6 that travel between hosts, and back.
 //
-// Pure. message_of() believes nothing: what it returns has every field in range.
+// Pure. message_of() trusts nothing: what it returns has every field in range.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ wire::Mad mad_of(const CmMessage& message, const Addressing& addressing, std::ui
 
 struct Translated {
   CmMessage message;
-  // A request that names other addresses than it came from and to: something on its way rewrites them, and
-  // packets of the connection would not be whole (their ICRC covers the addresses).
+  // The request names other addresses than it came from and went to: something on the way rewrites them, and
+  // packets of the connection would fail their check (the ICRC covers the addresses).
   bool rewritten = false;
 };
 // `addressing`: as the datagram came. nullopt: none of ours.

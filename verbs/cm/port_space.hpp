@@ -1,13 +1,13 @@
 // RDMA's own ports, one space for each user's runtime directory and independent of TCP's.
 //
 // A bound address is a small file there, "cm/tcp-7471/<address>", that names its owner (slot and
-// incarnation), so any process can look up who listens. Files are made and removed under a lock file, and
-// believed only while their owner lives: what a killed process left is removed by whoever wants that port, by
-// the next to start, and by those who bind anything, now and then: often enough that remains are never more
-// than half of what is there, and seldom enough that a bind costs the same however many ports are taken. A
-// port has a folder of its own for the same reason: who binds looks at one, and a change there does not make
-// the list of slots beside "cm" old (link/slot_directory.hpp). A lookup that leads to another incarnation is
-// a lookup that found nobody.
+// incarnation), so any process can look up the listener. Files are made and removed under a lock file, and
+// valid only while their owner lives. What a killed process left is removed by the next process that wants
+// that port, by the next to start, and now and then by a process that binds anything: often enough that
+// remains are never more than half of the files, and seldom enough that a bind costs the same however many
+// ports are taken. A port has a folder of its own for the same reason: a bind reads only one, and a change
+// there does not invalidate the list of slots beside "cm" (link/slot_directory.hpp). A lookup that leads to
+// another incarnation has found no listener.
 //
 // Threading: any thread; bind() and release() block for the lock (link::FileLock::limit at most), and so does
 // the constructor if there is something to remove.
@@ -64,7 +64,7 @@ class PortSpace {
   // From now on find_listener() finds it. An errno: it does not.
   int listening(const Binding& binding);
 
-  // Who holds the address, or a wildcard that covers it. Not verified to be alive.
+  // The owner of the address, or of a wildcard that covers it. Not verified to be alive.
   std::optional<PortOwner> find(std::uint16_t port_space, const Endpoint& destination) const;
   std::optional<PortOwner> find_listener(std::uint16_t port_space, const Endpoint& destination) const;
 
