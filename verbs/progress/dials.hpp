@@ -1,8 +1,8 @@
-// Connections to neighbours that are being made in the background, for senders of datagrams, who do not wait
-// (rnic::HostPort::reach).
+// Connections to neighbours that are being made in the background, for senders of datagrams, which do not
+// wait (rnic::HostPort::reach).
 //
-// One attempt for each slot at a time, whoever asked. A process that did not answer in time (it is stopped)
-// is left alone for as long again: what is sent to it meanwhile is lost at once, as to a host that is down.
+// One attempt per slot at a time, whoever asked. A process that did not answer in time (it is stopped) is
+// left alone for as long again: what is sent to it meanwhile is lost at once, as to a host that is down.
 //
 // Threading: all functions from any thread.
 #pragma once

@@ -1,9 +1,9 @@
 // The multicast groups whose packets come to this process from other hosts: the UDP port's memberships, each
 // held by the queue pairs that are attached to its group.
 //
-// A membership is of a group on an interface. It begins with the first queue pair and ends with the last. How
-// many there may be is the kernel's to say; queue pairs are bounded by rnic::max_multicast_attachments, as
-// each is attached first.
+// A membership is for a group on an interface. It begins with the first queue pair and ends with the last.
+// The kernel limits their number; queue pairs are limited by rnic::max_multicast_attachments, because each is
+// attached first.
 //
 // Threading: all functions from any thread.
 #pragma once

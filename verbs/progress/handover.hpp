@@ -1,9 +1,9 @@
 // The initiator's side of handed-over copies (docs/decisions/0006): moving bytes to and from a neighbour's
 // memory through the lanes of its segment, which its mover serves.
 //
-// Synchronous: when a call returns, nothing of it is outstanding. It waits a bounded time for a mover that
-// does not answer, a shorter one from then on, and once the mover says that it runs a longer one than before:
-// it lives, and the machine is so busy that it got no processor in that time.
+// Synchronous: when a call returns, none of its copies is outstanding. It waits a bounded time for a mover
+// that does not answer, and a shorter time from then on. Once the mover reports that it runs, the wait is
+// longer than before: the process is alive, and the machine so busy that it got no processor in that time.
 //
 // Threading: any number of threads; each uses a lane of its own.
 #pragma once
@@ -30,7 +30,7 @@ class Handover {
   Transfer read(std::span<const iovec> local, const rnic::Peer::Remote& remote,
                 std::chrono::nanoseconds patience);
 
-  // Its mover says that it runs, and was too late for what we asked.
+  // The target's mover reports that it runs, and was too late for our request.
   void mover_runs();
 
  private:

@@ -18,7 +18,7 @@ namespace weir::verbs {
 
 using GidBytes = std::array<std::uint8_t, 16>;
 
-// Of a datagram: where it comes from and goes to, and, between users of this host, the number of the other's
+// A datagram's source and destination and, between users of this host, the number of the other user's
 // process; 0: by UDP.
 struct ManagementRoute {
   GidBytes source{}, destination{};
@@ -29,7 +29,7 @@ class ManagementPort {
  public:
   using Handler = std::function<void(const ManagementRoute& came, std::span<const std::byte> mad)>;
 
-  // Packets come from now on; once it has succeeded it does so at once. The error is fit to print.
+  // From now on packets arrive; after one success, further calls succeed at once. The error is fit to print.
   virtual link::Result<void> open_port() = 0;
   // Before open_port().
   virtual void on_management(Handler handler) = 0;
@@ -38,11 +38,11 @@ class ManagementPort {
   // Whether that is an address of this host.
   virtual bool is_ours(const GidBytes& address) = 0;
 
-  // What programs of other users of this host find: a service by its name. False: another process has it.
+  // Offers a service that programs of other users of this host find by name. False: another process has it.
   virtual bool serve(const std::string& service) = 0;
   virtual void stop_serving(const std::string& service) = 0;
-  // Which process of another user serves that, 0: none; `found` runs on the link's thread. False: nobody
-  // does, and it does not run.
+  // Finds the process of another user that serves that, 0: none; `found` runs on the link's thread. False:
+  // there is none, and it does not run.
   virtual bool find_server(const std::string& service, std::function<void(std::uint64_t process)> found) = 0;
   // On the link's thread, once for each that has ended. Before it is needed.
   virtual void on_process_gone(std::function<void(std::uint64_t process)> handler) = 0;
@@ -50,8 +50,8 @@ class ManagementPort {
   virtual bool leads_to(const GidBytes& destination) = 0;
   // The largest path MTU of packets from there (an ibv_mtu).
   virtual std::uint8_t path_mtu(const GidBytes& source) = 0;
-  // The interface with that link-local address of ours, without which its peers' addresses say nothing; 0:
-  // another kind of address.
+  // The interface that has this link-local address of ours, without which its peers' addresses are ambiguous;
+  // 0: another kind of address.
   virtual std::uint32_t scope_of(const GidBytes& own) = 0;
 
  protected:

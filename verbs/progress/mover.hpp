@@ -1,9 +1,9 @@
 // The target's side of handed-over copies (docs/decisions/0006): a thread that copies between this process's
-// memory and the lanes of its segment, for neighbours whom the kernel lets not do so themselves.
+// memory and the lanes of its segment, for neighbours that the kernel does not let copy themselves.
 //
-// It waits for nobody but work, so two processes whose movers serve each other cannot deadlock. What a lane
-// says is read once and checked against our own protection table; the kernel makes the copy (pread, pwrite on
-// the segment's file), so that memory which is gone is an error and not a trap.
+// It waits only for work, so two processes whose movers serve each other cannot deadlock. A lane's words are
+// read once and checked against our own protection table; the kernel makes the copy (pread, pwrite on the
+// segment's file), so that missing memory is an error and not a trap.
 //
 // Threading: all functions from any thread but its own.
 #pragma once
@@ -22,7 +22,7 @@ namespace weir::verbs {
 class Mover {
  public:
   // `on_late` runs on the mover's thread after it found copies that their initiators had taken back: those
-  // processes are to be told that it is worth trying again.
+  // processes must be told to retry.
   Mover(rnic::SegmentHeader& segment, link::UniqueFd segment_file, const rnic::TptEntry* table,
         std::function<void()> on_late);
   ~Mover();

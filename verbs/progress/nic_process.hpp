@@ -31,7 +31,7 @@
 
 namespace weir::verbs {
 
-// Anything in it: this process does as if the kernel refused process_vm_readv and writev.
+// If set to anything, this process behaves as if the kernel refused process_vm_readv and writev.
 inline constexpr char no_process_vm_variable[] = "WEIR_NO_PROCESS_VM";
 
 class NicProcess final : public rnic::HostPort {
