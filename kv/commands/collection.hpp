@@ -89,7 +89,7 @@ SmallLimits hash_limits(const Call& call);
 SmallLimits zset_limits(const Call& call);
 std::size_t intset_limit(const Call& call);
 
-// After a change: deletes the key when its collection is empty, and tells those who wait or watch.
+// After a change: deletes the key when its collection is empty, and notifies waiting and watching clients.
 template <class Collection>
 void settle(const Call& call, std::string_view key, const Collection& collection) {
   if (collection.size() == 0) {
@@ -116,7 +116,8 @@ bool counted_keys(const Call& call, std::size_t& at, Arguments& keys);
 bool positive(const Call& call, std::size_t at, std::int64_t& value,
               std::string_view error = "ERR value is out of range, must be positive");
 
-// Indices from the end are negative; clamps [start, stop] to the size. False: nothing is in it.
+// Negative indices count from the end; clamps [start, stop] to the size. Returns false if nothing is in the
+// range.
 bool clamp_range(std::int64_t& start, std::int64_t& stop, std::size_t size);
 
 // A blocking command's timeout in seconds; answers when it is wrong.

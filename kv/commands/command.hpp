@@ -39,23 +39,23 @@ struct Call {
 
   // The record of a key; counts a hit or a miss.
   Record* read(std::string_view key) const;
-  // As read(), but the key counts as no more used than before.
+  // As read(), but does not count as a use of the key.
   Record* look(std::string_view key) const;
   // For commands that will change it: no statistics.
   Record* write(std::string_view key) const { return db.find(key, now_ms); }
-  // Every change of a key ends with this: WATCH, blocked clients and those that cache hang on it.
-  // Notifications tell the command's usual event, or the one given.
+  // Must be called after every change of a key: WATCH, blocked clients and clients that cache depend on it.
+  // Notifications report the command's usual event, or the one given.
   void changed(std::string_view key) const;
   void changed(std::string_view key, KeyEvent event) const;
-  // What the call did as a request that does the same whenever it runs. For a command whose own words do not:
-  // because of time, chance, waiting, or the precision of a number. May be called several times.
+  // What the call did, as a request that does the same whenever it runs. For a command whose own words do
+  // not: because of time, chance, waiting, or the precision of a number. May be called several times.
   void replay_as(std::initializer_list<RequestWord> words) const;
-  // Whether anybody listens to that: for words that are many.
+  // Whether anybody listens to replay_as(): check it before building many words.
   bool heard() const;
   // Removes a key, because the command says so or because its collection became empty.
   void erase(std::string_view key) const;
   void erase(std::string_view key, KeyEvent event) const;
-  // A further event of a key whose change is told already.
+  // A further event of a key whose change has been reported already.
   void notify(std::string_view key, KeyEvent event) const;
 
   // They answer the client when they fail.
@@ -64,7 +64,7 @@ struct Call {
   Keyspace* database(std::size_t argument) const;  // by its number; null when it fails
   bool number(std::size_t argument, double& value,
               std::string_view error = "ERR value is not a valid float") const;
-  // Replies WRONGTYPE and returns false when `record` holds another type. No record is of every type.
+  // Replies WRONGTYPE and returns false when `record` holds another type. A null record counts as every type.
   bool typed(const Record* record, Type type) const;
   void syntax_error() const { reply.error("ERR syntax error"); }
   // Of subcommands that take any number of arguments and refuse too many themselves.

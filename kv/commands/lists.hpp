@@ -12,7 +12,7 @@ bool parse_end(std::string_view word, End& end);
 Bytes take_one(List& list, End end);
 void put_one(List& list, End end, Bytes element);
 
-// What that is to the list's key.
+// The event that a push at this end is for the list's key.
 KeyEvent pushed_at(End end);
 KeyEvent popped_at(End end);
 

@@ -28,8 +28,8 @@ class Session {
   // empty: no wish. filled() says how many came; until then the place stays valid.
   virtual std::span<char> wanted() = 0;
   virtual void filled(std::size_t bytes) = 0;
-  // How many bytes it takes at a time now. 0: none, because too much waits to be sent; they stay with the
-  // transport, whose peer sees a full window. flush() is when to ask again.
+  // How many bytes the session takes at a time now. 0: none, because too much waits to be sent; they stay
+  // with the transport, whose peer sees a full window. Ask again on flush().
   virtual std::size_t appetite() const = 0;
   // What waits to be sent.
   virtual ReplyQueue& outgoing() = 0;  // may close the connection

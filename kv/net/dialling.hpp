@@ -1,7 +1,7 @@
 // Connections that this server makes: to the primary that it follows.
 //
 // An attempt never blocks: a name is looked up in a thread of Asio's, the connection is made in the
-// background. How long that may take is the caller's to limit: it gives an attempt up by destroying it.
+// background. The caller limits how long that may take: it gives an attempt up by destroying it.
 #pragma once
 
 #include <asio/io_context.hpp>

@@ -1,4 +1,4 @@
-// Where clients come in. One listener a port or path; its kind decides the kind of its connections.
+// Where clients come in. One listener per port or path; its kind decides the kind of its connections.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -45,8 +45,8 @@ OpenedListener listen_tcp(SocketPoller& poller, const std::string& address, std:
 OpenedListener listen_unix(SocketPoller& poller, const std::string& path, unsigned mode,
                            const SocketOptions& options, Accept accept, Log log);
 
-// A TLS configuration shared by the listeners that use it. They ask for it with each client that comes, so
-// that it can be renewed; who is connected keeps what it came by.
+// A TLS configuration shared by the listeners that use it. They ask for it with each new client, so that it
+// can be renewed; a connected client keeps the configuration that it connected with.
 class TlsSettings;
 using CurrentTls = std::function<std::shared_ptr<TlsSettings>()>;
 Opened<std::shared_ptr<TlsSettings>> load_tls(const transport::TlsFiles& files);

@@ -36,7 +36,7 @@ class SocketPoller {
   void remove(int fd);
 
   asio::io_context& io() { return io_; }
-  // Receive buffer lent to whoever handles an event now.
+  // Receive buffer lent to the code that handles the current event.
   std::span<char> scratch() { return scratch_; }
 
  private:

@@ -1,8 +1,8 @@
 // Accepts on a listening stream socket, in batches, and survives running out of descriptors.
 //
-// When accept fails for want of descriptors or memory, listening pauses for 100 ms instead of spinning on a
-// socket that stays readable; clients wait in the backlog meanwhile. The first failure of a row is logged.
-// It pauses as well, for less, while as many TLS handshakes are under way as there may be.
+// When accept fails for lack of descriptors or memory, listening pauses for 100 ms instead of spinning on a
+// socket that stays readable; clients wait in the backlog meanwhile. Only the first of consecutive failures
+// is logged. It also pauses, for less time, while the maximum number of TLS handshakes is under way.
 #pragma once
 
 #include <sys/socket.h>

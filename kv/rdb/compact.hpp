@@ -1,5 +1,5 @@
-// What listpacks, ziplists and zipmaps have in common for their readers: they run through the elements once,
-// and say in the end whether the bytes were what they should be.
+// What the readers of listpacks, ziplists and zipmaps have in common: they run through the elements once, and
+// say in the end whether the bytes were well formed.
 #pragma once
 
 #include <cstdint>

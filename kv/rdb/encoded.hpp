@@ -1,8 +1,8 @@
 // Bytes of a snapshot while they are written.
 //
-// To compress takes ten times as long as to copy, and the one who encodes is the thread that serves clients.
-// So long texts are put in as they are, and without their length; finish() writes both, compressed where that
-// helps. It may do so in another thread: what is encoded refers to nothing but itself.
+// Compressing takes ten times as long as copying, and the encoding thread is the one that serves clients. So
+// long texts are put in as they are, and without their length; finish() writes both, compressed where that
+// helps. It may do so in another thread: encoded data refers to nothing but itself.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A whole snapshot: databases, their keys, when these expire, and functions, handed to whoever keeps them.
+// A whole snapshot: databases, their keys, when these expire, and functions, handed to a Target.
 #pragma once
 
 #include <expected>
@@ -18,8 +18,8 @@ struct About {
   std::optional<std::uint8_t> frequency;
 };
 
-// Gets what is read, in its order. What returns a text refuses: with the reason, or with nothing if all is
-// well.
+// Receives what is read, in the order of the file. Functions that return a text use it to refuse: the text is
+// the reason, empty if all is well.
 class Target {
  public:
   virtual ~Target() = default;

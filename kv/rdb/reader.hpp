@@ -1,8 +1,8 @@
 // Bytes of a snapshot while they are read: from memory, or from a source that gives them piece by piece.
 //
 // Errors stick. After the first one every read gives nothing (0, an empty text) and failed() is true, so
-// whoever reads looks once in a loop, not after each byte. Memory is bounded by the bytes that really come,
-// and for compressed texts by a budget.
+// callers check once per loop, not after each byte. Memory is bounded by the bytes that really come, and for
+// compressed texts by a budget.
 #pragma once
 
 #include <cstdint>

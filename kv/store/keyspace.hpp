@@ -37,8 +37,8 @@ struct Record {
 };
 static_assert(sizeof(Record) == 48);
 
-// What a use of a key leaves in its record: the time, coarsely, or how often it is used. One for all
-// databases of a server, which moves it on; a database is told where it is.
+// What a use of a key leaves in its record: the time, coarsely, or how often it is used. One clock serves all
+// databases of a server; the server advances it, and each database is given a reference.
 struct UseClock {
   enum class Notes : std::uint8_t { time, frequency };
 
@@ -79,7 +79,7 @@ class Keyspace {
 
   int index() const { return index_; }  // as SELECT counts; swap() leaves it
 
-  // Called for each key that leaves by itself, before it is freed.
+  // Called for each key that is removed without a command asking for it, before it is freed.
   std::function<void(Keyspace&, std::string_view key, Gone)> on_gone;
 
   // Called for each key that is new here; empty: nobody wants to know.
@@ -102,13 +102,13 @@ class Keyspace {
       may_change(*record);
     return record;
   }
-  // As find(), but leaves no trace: for OBJECT, TTL, SCAN and their like.
+  // As find(), but leaves no trace of use: for OBJECT, TTL, SCAN and their like.
   Record* peek(std::string_view key, std::int64_t now_ms);
 
   // A record for a key that has none.
   Record& insert(std::string_view key);
   bool erase(std::string_view key);
-  // Its value will be overwritten.
+  // For a record whose value will be overwritten.
   void drop_value(Record& record);
   void clear();
   void swap(Keyspace& other) noexcept;
@@ -125,8 +125,7 @@ class Keyspace {
   void take_part_in(SnapshotWalk* walk) { walk_ = walk; }
 
   void keep_expired(bool keep) { keeps_expired_ = keep; }
-  // While a log is replayed a key whose time has come is as good as any other: if it expired, the log says
-  // so.
+  // While a log is replayed a key whose time has come still exists: if it expired, the log says so.
   void expire_nothing(bool nothing) { expires_nothing_ = nothing; }
   // Whether a key that expires at that time is gone already.
   bool is_past(std::int64_t at_ms, std::int64_t now_ms) const { return at_ms <= now_ms && !expires_nothing_; }
@@ -148,9 +147,9 @@ class Keyspace {
   Record* sample_roughly(Random&& random) const {
     return records_.sample_roughly(random);
   }
-  // Of the keys that expire, about each as likely as the others; null if there is none. Most databases have
-  // many of them. Where they are few and far between, one is taken that expires near a random time: those
-  // around which there are no others are found more often.
+  // A random key among those that expire, about each as likely as the others; null if there is none. Most
+  // databases have many such keys. Where they are few and far between, it takes one that expires near a
+  // random time, so isolated ones are found more often.
   template <class Random>
   Record* sample_volatile(Random&& random) const {
     if (expiring_.empty()) return nullptr;

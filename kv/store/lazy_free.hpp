@@ -1,7 +1,7 @@
-// What was removed and is large, freed a little at a time: to free a million members takes a tenth of a
-// second, and whoever removes them, and everybody else, would wait for it.
+// Large removed values, freed a little at a time: freeing a million members takes a tenth of a second, and
+// the client that removes them, and everybody else, would wait for it.
 //
-// Threading: none. Who owns it calls free_some() between other work until nothing is left.
+// Threading: none. The owner calls free_some() between other work until nothing is left.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class LazyFree {
   // A value of more elements than this is freed here.
   static constexpr std::size_t large = 64;
 
-  // Takes what is large; what is not stays the caller's to free.
+  // Takes the value if it is large; otherwise the caller must free it.
   void take_if_large(Value& value);
   void take(Records records);
 
@@ -27,7 +27,7 @@ class LazyFree {
 
   // About that many elements, one at least.
   void free_some(std::size_t elements);
-  // For who would rather wait.
+  // For a caller that would rather wait.
   void free_all() {
     while (any()) free_some(1000);
   }

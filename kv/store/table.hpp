@@ -62,7 +62,7 @@ class Table {
     ++size_;
   }
 
-  // Takes the node out and hands it to the caller; null if there is none.
+  // Takes the node out and hands it to the caller; null if there is no such node.
   Node* extract(std::string_view key) {
     if (size_ == 0) return nullptr;
     if (next_) move_some();
@@ -103,8 +103,8 @@ class Table {
     return taken;
   }
 
-  // Frees about `most` nodes by `destroy(Node*)`; true: some are left. After the first call nothing else may
-  // be done with the table but this, and its destruction.
+  // Frees about `most` nodes by `destroy(Node*)`; returns true if some are left. After the first call only
+  // this function and the destructor may be called.
   template <class Destroy>
   bool free_some(std::size_t most, Destroy destroy) {
     for (std::size_t freed = 0; now_ && freed < most;) {

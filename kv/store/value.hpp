@@ -71,8 +71,8 @@ class Value {
   std::size_t elements() const;          // that are freed one by one; 1 for a string
   std::size_t heap_size() const;         // bytes beside the value itself, estimated for collections
 
-  // Frees about `most` elements; true: some are left. After the first call nothing else may be done with the
-  // value but this, and its destruction.
+  // Frees about `most` elements; returns true if some are left. After the first call only this function and
+  // the destructor may be called.
   bool free_some(std::size_t most);
 
  private:
