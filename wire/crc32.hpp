@@ -1,4 +1,4 @@
-// CRC-32 as Ethernet has it (reflected 0x04c11db7), in the ways that CPUs offer.
+// CRC-32 as in Ethernet (reflected 0x04c11db7), with the instructions that CPUs offer for it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Crc32Way {
   const char* name;
   std::uint32_t (*add)(std::uint32_t, std::span<const std::byte>);
 };
-// Those that this CPU has, the fastest first; crc32() takes that one.
+// The methods that this CPU has, the fastest first; crc32() uses that one.
 std::span<const Crc32Way> crc32_ways();
 
 }  // namespace weir::wire

@@ -1,7 +1,7 @@
 // The invariant CRC of RoCEv2 (IBA 7.8.1, annex A17.3.3): CRC-32 over the packet from its IP header on, with
-// the fields that switches change taken as ones.
+// the fields that switches change replaced by ones.
 //
-// A process behind a UDP socket has no IP header: IcrcRoute makes one up from addresses and ports.
+// A process behind a UDP socket has no IP header: IcrcRoute builds one from addresses and ports.
 #pragma once
 
 #include <array>
@@ -52,12 +52,12 @@ class IcrcRoute {
   bool ipv4_ = false;
 };
 
-// The IPv4 IDs that one sender uses, by which a corrupted packet whose ICRC yields some ID at random is told
-// from a sound one. IDs that count up, stay, or begin anew with each batch are known quickly; a sender whose
-// IDs are random is believed without.
+// The IPv4 IDs that one sender uses. They tell a corrupted packet, whose ICRC yields some random ID, from an
+// intact one. IDs that count up, stay the same, or restart with each batch are recognised quickly; a sender
+// whose IDs are random is believed without them.
 class SenderIds {
  public:
-  // May the packet be believed? Asked once for each packet that check() found sound.
+  // Whether to believe the packet. Call once for each packet that check() found intact.
   bool believes(std::uint16_t id);
   std::uint16_t likely() const { return static_cast<std::uint16_t>(last_ + step_); }
 

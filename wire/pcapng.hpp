@@ -14,7 +14,7 @@ namespace weir::wire {
 
 std::vector<std::byte> pcapng_section(std::string_view application, std::string_view interface);
 
-// Appends the packet, of which only the first `snap` bytes are kept.
+// Appends the packet, keeping only its first `snap` bytes.
 void append_pcapng_packet(std::vector<std::byte>& to, std::uint64_t time_ns,
                           std::span<const std::byte> packet, std::size_t snap, std::string_view comment = {});
 

@@ -67,7 +67,7 @@ struct Aeth {  // 9.3.5; syndrome: table 45
 inline constexpr std::uint8_t ack_without_credit = 0x1f, rnr_nak = 0x20, nak = 0x60;
 inline constexpr std::uint8_t nak_invalid_request = 1, nak_remote_access = 2, nak_remote_operational = 3;
 
-// Those of the extended headers count that the opcode has.
+// Only the extended headers that the opcode has are used.
 struct Packet {
   Bth bth;
   Deth deth;
@@ -97,7 +97,7 @@ std::size_t encode_headers(const Packet&, std::size_t payload, std::span<std::by
 // (IcrcRoute::check). The payload is a view into `bytes`. nullopt: cut off, unknown, or a header that
 // contradicts another.
 std::optional<Packet> parse_transport(std::span<const std::byte> bytes);
-// The QPN that a packet is for, by its BTH alone; 0: it is too short to have one.
+// The QPN that a packet is for, from its BTH alone; 0: it is too short to have one.
 std::uint32_t destination_of(std::span<const std::byte> from_bth);
 // Zero bytes behind a payload, up to a multiple of four.
 constexpr std::uint8_t pad_of(std::size_t payload) {
