@@ -1,10 +1,10 @@
 // The requester of a reliable connection over packets (IBA 9.7): turns the WQEs of a send queue into packets
-// and answers into completions. Pure: time comes in, packets are asked for.
+// and answers into completions. Pure: time is passed in, and the caller asks for packets.
 //
 //   una <= next <= beyond     PSNs: oldest not answered, next to be sent, behind the newest ever sent
 //
-// What is sent again is gathered again from the program's memory, which belongs to the NIC until the
-// completion; no copy of a packet is kept. next < beyond: packets are being sent again.
+// A retransmitted packet is gathered again from the program's memory, which belongs to the NIC until the
+// completion; no copy of a packet is kept. next < beyond: packets are being retransmitted.
 //
 // Losses are found in four ways, from fast to slow: a sequence NAK; an answer behind one that did not come
 // (implied NAK); a *probe*, the oldest packet once more after two round trips of silence, which every
@@ -53,7 +53,7 @@ class Requester {
   // There are packets, but the window (its own or the destination's) is closed: ask again when an
   // acknowledgement has come, also one of another queue pair of the same destination.
   bool waits_for_window() const { return waits_for_window_; }
-  // Memory of a packet that next_packet() gave cannot be read: the packet was not sent. Its WQE fails, behind
+  // The memory of a packet from next_packet() cannot be read: the packet was not sent. Its WQE fails, after
   // all before it.
   void unreadable(const Outgoing&, WcStatus = WcStatus::loc_prot_err);
 
@@ -61,12 +61,12 @@ class Requester {
   // checked its ICRC, addresses, P_Key and destination QPN. Ask for packets afterwards.
   void receive(std::uint64_t now_ns, const wire::Packet&);
 
-  // Nobody will answer any more: what is outstanding fails at once.
+  // No answer will come any more: outstanding WQEs fail at once.
   void peer_gone() {
     if (!idle() && !failed_) fail(WcStatus::retry_exc_err);
   }
 
-  // When on_time() must be called; nullopt: not at all, as things stand. Changes with every other call.
+  // When on_time() must be called; nullopt: not at all in the present state. Changes with every other call.
   std::optional<std::uint64_t> deadline_ns() const;
   // May be called at any time. Ask for packets afterwards.
   void on_time(std::uint64_t now_ns);

@@ -1,5 +1,5 @@
 // The responder of a reliable connection over packets (IBA 9.7): executes requests in the order of their PSNs
-// on a Target, each once, and answers. Pure: packets in, packets are asked for.
+// on a Target, each once, and answers. Pure: packets are passed in, and the caller asks for packets.
 //
 // A request whose PSN is the expected one is executed; one behind it is a duplicate: acknowledged, or
 // replayed if it is a READ or an atomic that is remembered; one ahead of it is answered by one sequence NAK a
