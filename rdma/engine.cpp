@@ -265,7 +265,8 @@ void Engine::await_empty(ConnectionLife& connection) {
 
 void Engine::poll_round() {
   ++stats_.rounds;
-  // A handler that throws leaves io_context::run(); whoever calls it again must find the engine going on.
+  // A handler that throws leaves io_context::run(); a caller that runs it again must find the engine still
+  // polling.
   bool again = true;
   const AtExit go_on{[&] {
     in_round_ = false;

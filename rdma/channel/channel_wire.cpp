@@ -22,7 +22,7 @@ Integer get(const std::byte* at) {
     value = static_cast<Integer>(value << 8 | std::to_integer<Integer>(at[i]));
   return value;
 }
-// A shift by the type's own width is none of C++'s.
+// C++ does not define a shift by the type's own width.
 template <>
 std::uint8_t get<std::uint8_t>(const std::byte* at) {
   return std::to_integer<std::uint8_t>(*at);

@@ -44,7 +44,8 @@ struct MemoryPool::Slab {
   std::size_t block_bytes;
   // Indices; the last one freed is the next taken, it may still be in the cache.
   std::vector<std::uint32_t> free;
-  // Of each block: somebody had it since the slab was mapped, and may have left something in it.
+  // For each block: whether it was held since the slab was mapped, so that something may have been left in
+  // it.
   std::vector<bool> used;
   std::optional<MemoryRegion> region;
 

@@ -222,7 +222,7 @@ void ConnectionLife::finish() {
   state_ = State::ended;
   if (was_up) rdma_disconnect(id_.get());
   before_queue_pair_goes();
-  // rdma_disconnect() moved the queue pair to ERR, so whoever is out stays out.
+  // rdma_disconnect() moved the queue pair to ERR, so a peer that is out stays out.
   leaving_ = id_ && peer_inside(id_->qp);
   if (leaving_)
     engine_.await_leave(*this);
@@ -253,7 +253,7 @@ bool ConnectionLife::try_leave() {
   return true;
 }
 
-// Nobody will read what is left; whoever is inside may yet write there.
+// Nobody will read what is left; a peer that is inside may still write there.
 void ConnectionLife::discard() {
   if (leaving_) return;
   release_unread();
