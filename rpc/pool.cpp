@@ -57,7 +57,7 @@ class Connecting {
   const std::unordered_set<asio::steady_timer*>& waiting_;
 };
 
-// An exception of whoever gives the token, say, is no reason never to try again.
+// An exception from the token provider, say, is no reason never to try again.
 asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOptions options) {
   try {
     co_return co_await connect(address, std::move(options));
@@ -66,7 +66,7 @@ asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOpt
   }
 }
 
-// Nor is one of whoever says where the servers are.
+// Nor is one from the resolver.
 asio::awaitable<Result<std::vector<std::string>>> resolved_or_why(Resolver& resolver) {
   try {
     co_return co_await resolver.resolve();

@@ -38,7 +38,7 @@ Bytes copy_of(std::span<const std::byte> body) {
   return copy;
 }
 
-// Of the call whose frame was too large; 0, which no call has, where the server does not tell.
+// The call whose frame was too large; 0, which no call has, if the server does not say.
 std::uint64_t culprit_in(const Buffer& attachment) {
   std::uint64_t id = 0;
   if (attachment.size() == sizeof id) std::memcpy(&id, attachment.data(), sizeof id);
@@ -338,7 +338,7 @@ bool ClientCore::on_arrival(Frame& frame) {
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
-  // Of the calls that were refused for one token, the first asks for the next.
+  // Of the calls that were refused for one token, the first asks for the next token.
   if (frame.header.status == static_cast<std::uint16_t>(Errc::unauthenticated) &&
       slot->tokens == tokens_sent_) {
     static_cast<void>(send_token());

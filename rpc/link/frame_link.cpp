@@ -235,7 +235,7 @@ void FrameLink::flush_soon() {
   });
 }
 
-// Nobody hears of it before flush(): whoever ends a frame is in the middle of something.
+// The user is not called before flush(): code that ends a frame is in the middle of something.
 void FrameLink::write_out() {
   std::array<asio::const_buffer, 64> pieces;
   while ((!closed_ || ending_) && !blocked_ && !out_.empty()) {

@@ -6,7 +6,7 @@
 namespace weir::rpc {
 
 namespace {
-// Of the list and the table.
+// Overhead of the list and the table.
 constexpr std::size_t upkeep_bytes = 72;
 
 // What is left for its caller after `waited`; nothing: it has given up. Unlike for ever (0) and what is

@@ -8,7 +8,7 @@
 
 namespace weir::rpc {
 
-// Of a client that nobody knows yet.
+// Limits for a client that is not yet identified.
 FrameLimits ServerConnection::first_limits(const ServerRules& rules) {
   const ServerLimits& limits = rules.limits;
   FrameLimits first = with_items(limits.frame, limits.stream_window_bytes);

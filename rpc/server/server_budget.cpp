@@ -33,7 +33,8 @@ std::size_t ServerConnection::held_bytes() const {
   return waiting_bytes() + held_.bytes() + call_bytes_ + stream_bytes() + (is_open() ? arrived_bytes() : 0);
 }
 
-// Whoever crosses a limit lets go of what it has: waiting for others to do so could be for ever.
+// A connection that crosses a limit releases what it holds itself: waiting for others to do so could take for
+// ever.
 void ServerConnection::mind_memory() {
   if (!is_open()) return;
   const std::size_t held = held_bytes();

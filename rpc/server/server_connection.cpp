@@ -104,7 +104,7 @@ bool ServerConnection::stream_frame(const Frame& frame) {
 
 namespace {
 constexpr std::size_t least_cost = 512;  // of a request: thousands of small ones are a turn's work, too
-// Of a call that runs: what keeps it here, and its coroutines' frames, whose size nobody knows.
+// Upkeep of a running call: what keeps it here, and its coroutines' frames, whose size nobody knows.
 constexpr std::size_t call_upkeep_bytes = 3 << 10;
 }  // namespace
 
@@ -304,7 +304,7 @@ void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer at
   end_frame(begin, header, std::move(attachment));
 }
 
-// Of the connection as a whole: id 0.
+// About the connection as a whole: id 0.
 void ServerConnection::on_nonsense(const Error& why) {
   const std::uint64_t culprit = oversize_call();
   reply_error(0, why, culprit != 0 ? Buffer::copy_of(std::as_bytes(std::span(&culprit, 1))) : Buffer());

@@ -96,7 +96,7 @@ class Taker {
   const std::shared_ptr<HandshakePlaces> places_ = std::make_shared<HandshakePlaces>();
 };
 
-// What a client is told that is accepted only to hear that there is no descriptor for it.
+// What a client is told that is accepted only to learn that there is no descriptor for it.
 std::array<std::byte, frame_header_bytes + 64> out_of_descriptors() {
   constexpr std::string_view why = "the server has no descriptors left for more connections: later";
   static_assert(why.size() <= 64);

@@ -142,7 +142,7 @@ bool Poller::round() {
     in_round_ = false;
     removed_.clear();
   }};
-  hand_on();  // to who is left of a round that an exception ended
+  hand_on();  // deliver what an exception interrupted
   const int count = epoll_wait(set_, events_.data(), static_cast<int>(events_.size()), 0);
   std::span<const epoll_event> ready(events_.data(), static_cast<std::size_t>(std::max(count, 0)));
   while (!ready.empty()) {

@@ -25,7 +25,8 @@ Integer get(const std::byte* from) {
   return value;
 }
 
-// Who begins what they send like that: an address that is somebody else's is a common mistake.
+// How other protocols begin what they send: connecting to an address that belongs to another service is a
+// common mistake.
 constexpr std::pair<std::string_view, std::string_view> strangers[] = {
     {"\x15\x03", "it speaks TLS: tls:// addresses do"},
     {"\x16\x03", "it speaks TLS: tls:// addresses do"},
