@@ -30,8 +30,8 @@ std::expected<void, std::string> LogFiles::read_manifest() {
   return {};
 }
 
-// First the manifest says where the file belongs, then it goes there: whoever stops in between goes on here
-// the next time.
+// First the manifest says where the file belongs, then the file is moved there: if the process stops in
+// between, the next start continues here.
 std::expected<void, std::string> LogFiles::take_old_file(const std::string& parent) {
   const std::string old = parent + '/' + first_name_;
   if (empty() && is_file(old)) {

@@ -78,7 +78,7 @@ void LogWriter::retry(Sync sync) {
   failure_.clear();
 }
 
-// Of a short write the rest goes behind it, whenever that can be.
+// After a short write the rest is written behind it, as soon as that is possible.
 bool LogWriter::write() {
   waits_since_ms_ = 0;
   std::string_view rest = gathered_;

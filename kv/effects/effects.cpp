@@ -6,7 +6,7 @@
 namespace weir::kv {
 
 namespace {
-// What one large effect needed is given back when it has been told.
+// Memory that one large effect needed is released once it has been reported.
 constexpr std::size_t kept_requests = 64u << 10;
 constexpr std::string_view multi_request = "*1\r\n$5\r\nMULTI\r\n";
 constexpr std::string_view exec_request = "*1\r\n$4\r\nEXEC\r\n";

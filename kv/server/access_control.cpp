@@ -86,7 +86,7 @@ void AccessControl::reset(Client& client) {
 
 bool AccessControl::authenticate(Client& client, std::string_view name, std::string_view password,
                                  std::string_view said_with) {
-  // Made for users that do not exist, too: how long it takes does not tell who does.
+  // Computed for users that do not exist, too, so that the time taken does not reveal which users exist.
   const std::string digest = acl::password_digest(password);
   const acl::User* user = users_.find(name);
   if (user != nullptr && user->accepts(digest)) {

@@ -1,4 +1,5 @@
-// client-output-buffer-limit: who makes the server keep more than that is ended, and loses what waits for it.
+// client-output-buffer-limit: a client that makes the server keep more than that is closed, and loses what
+// waits for it.
 #include "kv/server/server.hpp"
 
 namespace weir::kv {

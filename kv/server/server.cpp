@@ -379,8 +379,8 @@ void Server::close_late_strangers() {
   }
 }
 
-// Who holds seats without the password must not keep out those that know it. Many of these may come at once:
-// each has a second.
+// Clients that hold seats without knowing the password must not keep out those that know it. Many of the
+// latter may come at once: each has a second.
 void Server::make_room_among_strangers() {
   constexpr std::int64_t undisturbed_ms = 1000;
   const auto most = std::max<std::size_t>(static_cast<std::size_t>(settings.maxclients) / 2, 1);
