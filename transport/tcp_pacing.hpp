@@ -25,7 +25,7 @@ class AcceptedPacing {
   // Construct it before the listener accepts anything.
   explicit AcceptedPacing(int listener);
   // Call it for each accepted socket as soon as it is accepted: a connection from another host gets the
-  // algorithm chosen for the listener.
+  // algorithm that the listener's host chose.
   void accepted(int fd) const;
 
  private:
