@@ -19,6 +19,15 @@ std::string unfinished_request() {
   return bytes;
 }
 
+// As much of it as the server takes: it may hang up in the middle.
+void offer(WireClient& client, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(client.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
 TEST(Strangers, unfinished_request_is_small) {
   RunningServer server(with_password());
   WireClient bad = server.connect();
@@ -26,12 +35,8 @@ TEST(Strangers, unfinished_request_is_small) {
   while (server.run([](Server& s) { return s.stats.bytes_in; }) < 3 * 16384) {
   }
   EXPECT_TRUE(bad.quiet());
-  try {
-    bad.send("$16384\r\n" + std::string(16384, 'x'));
-    bad.until_closed();
-  } catch (const std::exception&) {
-    // Closed while sending: as good.
-  }
+  offer(bad, "$16384\r\n" + std::string(16384, 'x'));
+  bad.until_closed();
   EXPECT_NE(server.log().find("larger than those of a client without the password may be"), std::string::npos)
       << server.log();
 }
@@ -46,7 +51,7 @@ TEST(Strangers, together_hold_a_bounded_amount) {
   second.send(unfinished_request());
   while (server.run([](Server& s) { return s.stats.bytes_in; }) < 6 * 16384) {
   }
-  third.send(unfinished_request());
+  offer(third, unfinished_request());
   EXPECT_EQ(third.until_closed(), "");
   EXPECT_NE(server.log().find("clients without the password hold too much memory"), std::string::npos);
   EXPECT_EQ(server.connect().call({"AUTH", "secret"}), "+OK\r\n")
