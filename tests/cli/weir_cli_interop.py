@@ -266,12 +266,20 @@ class KeySearch(unittest.TestCase):
 
 
 class Redirections(unittest.TestCase):
-    def test_are_told_and_not_followed(self):
-        for answer in (b"-MOVED 12182 127.0.0.1:7001\r\n", b"-ASK 12182 127.0.0.1:7001\r\n"):
+    # weir_cli_cluster_interop.py has those that are followed.
+    def test_are_shown_and_not_followed_unless_asked(self):
+        for answer in (b"-MOVED 12182 127.0.0.1:1\r\n", b"-ASK 12182 127.0.0.1:1\r\n"):
+            with OneAnswer(answer) as server:
+                done = run("-p", server.port, "GET", "foo")
+            self.assertEqual(done.stdout.strip(), answer[1:].decode().strip())
+            self.assertEqual(done.stderr, "")
+
+    def test_to_a_node_that_is_not_there_are_an_error(self):
+        for answer in (b"-MOVED 12182 127.0.0.1:1\r\n", b"-ASK 12182 127.0.0.1:1\r\n"):
             with OneAnswer(answer) as server:
                 done = run("-p", server.port, "-c", "GET", "foo")
-            self.assertEqual(done.stdout.strip(), answer[1:].decode().strip())
-            self.assertIn("127.0.0.1:7001", done.stderr)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("127.0.0.1:1", done.stderr)
 
     def test_are_a_word_only_where_one_comes(self):
         for arguments, answer in ((["-c"], b"+OK\r\n"), (["-c"], b"-ERR no\r\n"), ([], b"-MOVED 1 h:1\r\n")):
