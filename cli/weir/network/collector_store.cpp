@@ -1,10 +1,7 @@
 #include "cli/weir/network/collector_store.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -31,18 +28,6 @@ std::string metric_name(std::string_view text) {
   }
   if (name.starts_with(own_prefix)) name.insert(0, "_");  // a metric stands once in a page
   return name.empty() ? "_" : name;
-}
-
-std::string label(std::string_view name, std::string_view value) {
-  std::string out = fmt::format("{}=\"", name);
-  for (const char c : value) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + '"';
 }
 
 // A number, or, as SONiC sends all of them, a text that is one.
@@ -123,14 +108,14 @@ class CollectorStore::Walk {
       ++store_.not_understood_;
       return;
     }
-    std::string labels = label("device", device_);
+    metrics::Labels labels("device", device_);
     const auto colon = name.rfind(':');
-    labels += "," + label("port", name.substr(0, colon));
-    if (colon != std::string_view::npos)
-      labels +=
-          "," + label(counter.find("PRIORITY_GROUP") != std::string_view::npos ? "priority_group" : "queue",
-                      name.substr(colon + 1));
-    store_.keep_value(metric_name(counter), labels, *number);
+    labels.add("port", name.substr(0, colon));
+    if (colon != std::string_view::npos) {
+      const bool group = counter.find("PRIORITY_GROUP") != std::string_view::npos;
+      labels.add(group ? "priority_group" : "queue", name.substr(colon + 1));
+    }
+    store_.keep_value(metric_name(counter), labels.text(), *number);
   }
 
   CollectorStore& store_;
