@@ -1,5 +1,5 @@
-// What posting, polling and modifying take for granted when they translate by a cast: rnic/types.hpp has the
-// numbers of <infiniband/verbs.h>. Nothing here is code; where the two differ this file does not compile.
+// Posting, polling and modifying translate by a cast, so rnic/types.hpp must use the numbers of
+// <infiniband/verbs.h>. This file contains only assertions: if a number differs, it does not compile.
 #include <infiniband/verbs.h>
 
 #include "rnic/types.hpp"

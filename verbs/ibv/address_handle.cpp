@@ -1,8 +1,8 @@
 // Address handles, and the GRH that a datagram's receiver finds in front of its payload.
 //
-// On RoCE v2 the 40 bytes of GRH space hold the packet's IP header: an IPv6 header fills them, an IPv4 header
-// stands in the last 20 (Annex A17.4.5.2). Replying to a received datagram reads the addresses back from
-// there.
+// On RoCE v2 the 40 bytes of GRH space hold the packet's IP header: an IPv6 header fills them, an
+// IPv4 header occupies the last 20 (Annex A17.4.5.2). To reply to a datagram, we read the
+// addresses back from that header.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -37,7 +37,7 @@ rnic::Grh grh_of(const ibv_global_route& route) {
                           .flow_label = route.flow_label});
 }
 
-// Those of this host get it whatever becomes of the packets.
+// Group members on this host receive the datagram even if no packet can leave.
 void find_path_to_group(NicProcess& nic, const ibv_ah_attr& attr, rnic::DatagramPath& path) {
   path.group = nic_gid(attr.grh.dgid);
   const auto carrier = carrier_of_group(attr.grh.dgid, attr.grh.sgid_index);
@@ -46,8 +46,8 @@ void find_path_to_group(NicProcess& nic, const ibv_ah_attr& attr, rnic::Datagram
   path.interface = carrier->interface_index;
 }
 
-// Whether datagrams reach that destination, and by which way. One that none reaches has an address handle all
-// the same: what is sent there is lost.
+// Whether datagrams reach that destination, and by which path. An unreachable destination still gets an
+// address handle: datagrams sent to it are lost.
 bool find_path(NicProcess& nic, const ibv_ah_attr& attr, rnic::DatagramPath& path) {
   const Reach reach = reach_of(attr, rnic::QpType::ud);
   if (reach != Reach::packets) return reach == Reach::same_host;
@@ -86,7 +86,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     return nullptr;
   }
   const bool bad_index = attr->is_global && !gid_at(attr->grh.sgid_index);
-  const bool nowhere = !attr->is_global && attr->dlid != the_lid;  // IBA A17.4.4: RoCE has a GRH always
+  const bool nowhere = !attr->is_global && attr->dlid != the_lid;  // IBA A17.4.4: RoCE always has a GRH
   if (attr->port_num != 1 || bad_index || nowhere) {
     address_handles.fetch_sub(1);
     errno = EINVAL;
@@ -101,8 +101,8 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   } else {
     ah->reachable = find_path(*context_of(pd->context).nic, *attr, ah->path);
   }
-  // Who is told of a LID alone gets a GRH all the same, as on RoCE every datagram has one: from here, to
-  // here.
+  // A caller that knows only a LID still gets a GRH, because every RoCE datagram has one. Its source and
+  // destination are this host.
   ibv_global_route route{};
   route.dgid = gid_at(0).value_or(GidEntry{}).gid;
   route.hop_limit = 1;
@@ -141,7 +141,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
   return ibv_create_ah(pd, &attr);
 }
 
-// There is no Ethernet below: the addresses are those of a loopback interface.
+// There is no Ethernet underneath: return the addresses of a loopback interface.
 int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t eth_mac[6], uint16_t* vid) {
   std::memset(eth_mac, 0, 6);
   if (vid != nullptr) *vid = 0xffff;

@@ -1,4 +1,4 @@
-// ibv_advise_mr(3): prefetch, which is taking the page faults of on-demand regions beforehand.
+// ibv_advise_mr(3): prefetch. The page faults of on-demand regions are taken in advance.
 #include <cerrno>
 
 #include "link/memory/fault_in.hpp"
@@ -20,13 +20,13 @@ int prefetch(const rnic::ProtectionTable& table, std::uint32_t pd, const ibv_sge
 
 }  // namespace
 
-// Done when it returns, so with IBV_ADVISE_MR_FLAG_FLUSH and without are the same.
+// The advice is complete on return, so IBV_ADVISE_MR_FLAG_FLUSH makes no difference.
 int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* ranges,
               std::uint32_t count) {
   if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return ENOTSUP;
   if ((flags & ~unsigned{IBV_ADVISE_MR_FLAG_FLUSH}) || count == 0) return EINVAL;
-  // "No fault": only what is there already gets its translation. There are no translations but the page
-  // tables.
+  // "No fault" asks to translate only pages that are already present. Our only translations are the page
+  // tables, so there is nothing to do.
   const auto touch = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? link::Touch::write : link::Touch::read;
   for (std::uint32_t i = 0; i < count; ++i) {
     const ibv_sge range = {ranges[i].addr,

@@ -10,7 +10,7 @@
 namespace weir::verbs {
 namespace {
 
-// Further events are dropped; the objects they are about tell their state.
+// Further events are dropped; the application can still query the state of the objects concerned.
 constexpr std::size_t max_queued = 4096;
 
 struct OpenQueues {
@@ -51,8 +51,8 @@ void enqueue(Context& context, const ibv_async_event& event) {
   [[maybe_unused]] const ssize_t written = ::write(context.async_eventfd, &one, sizeof one);
 }
 
-// Also counts the event as delivered, under the context's lock: destroying its object waits for its ack from
-// now on.
+// Also counts the event as delivered, under the context's lock. From now on, destroying its object
+// waits for the acknowledgement.
 bool dequeue(Context& context, ibv_async_event& event) {
   const std::lock_guard lock(context.async_mutex);
   if (context.async_queue.empty()) return false;
@@ -60,7 +60,7 @@ bool dequeue(Context& context, ibv_async_event& event) {
   context.async_queue.pop_front();
   const bool of_the_port =
       event.event_type == IBV_EVENT_GID_CHANGE || event.event_type == IBV_EVENT_PORT_ACTIVE;
-  if (of_the_port) return true;  // which nobody destroys
+  if (of_the_port) return true;  // nobody destroys a port, so nothing waits for an ack
   if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
     ++srq_of(event.element.srq).async_delivered;
   else if (event.event_type == IBV_EVENT_WQ_FATAL)
@@ -128,7 +128,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   for (;;) {
     std::uint64_t one;
     if (::read(context->async_fd, &one, sizeof one) != sizeof one) return -1;
-    // The object of an event may have been destroyed meanwhile, and its events with it.
+    // The object may have been destroyed meanwhile, and its events with it.
     if (dequeue(context_of(context), *event)) return 0;
   }
 }

@@ -1,8 +1,8 @@
 // The extended posting interface: ibv_wr_start, one builder per work request, ibv_wr_complete
 // (ibv_wr_post(3)).
 //
-// The queue pair's send lock is held from start to complete or abort. An error sticks: it is returned by
-// complete, which then posts nothing, as the man page says.
+// The send lock of the queue pair is held from start to complete or abort. The first error sticks: complete
+// returns it and posts nothing, as the man page says.
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"

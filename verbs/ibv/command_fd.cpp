@@ -15,11 +15,11 @@ constexpr std::uint64_t magic = 0x57454952'434d4446;  // "WEIRCMDF"
 struct Content {
   std::uint64_t magic;
   std::uint64_t owner;
-  std::int64_t pid;  // a forked child has its parent's secret, but not its NIC
+  std::int64_t pid;  // a forked child shares its parent's secret, but not its NIC
   std::uint64_t device;
 };
 
-// Tells processes apart that had the same pid one after the other.
+// Tells apart two processes that used the same pid one after the other.
 std::uint64_t own_secret() {
   static const std::uint64_t secret = [] {
     std::random_device entropy;

@@ -1,7 +1,7 @@
 // Completion channels and completion queues.
 //
-// A channel is an eventfd that counts events one by one, so that it is readable exactly while events are
-// pending and honours whatever file status flags the application sets on it.
+// A channel is an eventfd that counts events one by one. It is readable exactly while events are pending and
+// honours the file status flags that the application sets on it.
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ Cq* take_pending_event(Channel& channel) {
 
 }  // namespace
 
-// A datagram's completion says what its first 40 bytes are (Annex A17.4.5.1). Devices say it in the service
-// level, which RoCE has no other use for: bit 3 is UDP, below it 1 is IPv6 and 2 is IPv4. UCX looks there.
+// A datagram's completion says what its first 40 bytes are (Annex A17.4.5.1). Devices report it in the
+// service level, otherwise unused on RoCE: bit 3 is UDP, and below it 1 is IPv6, 2 is IPv4. UCX reads it.
 constexpr std::uint8_t over_udp = 8, ipv6_header = 1, ipv4_header = 2;
 std::uint8_t packet_type(const rnic::WorkCompletion& from) {
   return over_udp | (from.over_ipv4 ? ipv4_header : ipv6_header);
@@ -57,11 +57,11 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
   to.dlid_path_bits = 0;
 }
 
-// Programs spin on ibv_poll_cq, also when the peer that would complete something needs this very CPU. Without
-// a yield now and then each turn would cost both sides a scheduler slice (8 ms); with one after every 128
-// empty polls in a row (about 2 us) it costs a context switch, and nothing where every thread has a core. In
-// a row: a program that polls a few times between its sleeps must not lose its time slice for that. Where the
-// peer was on this CPU when it last posted there is less to wait for.
+// Programs spin on ibv_poll_cq even when the peer that would complete something needs this very CPU. Without
+// an occasional yield each turn would cost both sides a scheduler slice (8 ms). A yield after 128 empty polls
+// in a row (about 2 us) costs one context switch, or nothing where every thread has a core. The polls must be
+// in a row: a program that polls a few times between sleeps must not lose its time slice. If the peer's last
+// post was on this CPU, we yield sooner.
 constexpr std::uint32_t empty_polls_before_yield = 128;
 constexpr std::uint32_t empty_polls_beside_peer = 8;
 
@@ -170,8 +170,8 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
 
 int ibv_resize_cq(ibv_cq* cq, int cqe) {
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > weir::rnic::max_cqe) return EINVAL;
-  // Completions live in the queue pairs' rings, so any size would do; but a CQ that holds more than its new
-  // size is not to be resized to it (IBA 11.2.8.3).
+  // Completions live in the queue pairs' rings, so any size would do. But IBA 11.2.8.3 forbids a new size
+  // below the number of completions that the CQ holds.
   if (cq_of(cq).nic_cq->unpolled() > static_cast<std::uint32_t>(cqe)) return EINVAL;
   cq_of(cq).nic_cq->resize(static_cast<std::uint32_t>(cqe));
   cq->cqe = cqe;
@@ -202,8 +202,8 @@ int ibv_destroy_cq(ibv_cq* cq) {
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
   for (;;) {
     std::uint64_t one;
-    if (::read(channel->fd, &one, sizeof one) != sizeof one) return -1;  // errno says: EAGAIN, EINTR
-    // The CQ of a count may have been destroyed meanwhile; then the count stands for nothing.
+    if (::read(channel->fd, &one, sizeof one) != sizeof one) return -1;  // errno: EAGAIN, EINTR
+    // The CQ that raised this count may have been destroyed meanwhile; then ignore the count.
     Cq* found = take_pending_event(channel_of(channel));
     if (found == nullptr) continue;
     *cq = &found->cq;

@@ -7,11 +7,11 @@
 namespace weir::verbs {
 namespace {
 
-// A forked child knows what its parent knew. seq_cst, as in PacketNetwork::takes_datagrams(): each side sets
-// its own and then looks at the other's, so of two at once one at least sees both.
+// A forked child inherits what its parent knew. seq_cst, as in PacketNetwork::takes_datagrams(): each side
+// sets its own flag, then reads the other's, so if both act at once at least one sees both flags.
 std::atomic<bool> told_program{false};
 
-// What is in the way of it is told to whoever sends to another host.
+// If the port cannot be opened, the user is told when the program sends to another host.
 void open_for_datagrams(NicProcess& nic) {
   if (!PacketNetwork::switched_off()) (void)nic.network().open();
 }

@@ -1,5 +1,5 @@
-// The device list and opening a device. There is one, weir0, unless `weir run` was told otherwise; all of
-// them are names for the one NIC that the process has.
+// The device list and opening a device. There is one device, weir0, unless `weir run` names others; all of
+// them are names for the process's one NIC.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -47,15 +47,15 @@ namespace {
 
 std::atomic<ibv_mtu> shown_mtu{IBV_MTU_4096};
 
-// Programs ask for the port's attributes again when it becomes active: that is how they hear of another MTU.
+// When the port becomes active, programs query its attributes again and so learn a new MTU.
 void table_changed(TableChange change) {
   if (change == TableChange::gids) return deliver_port_event(IBV_EVENT_GID_CHANGE);
   const ibv_mtu mtu = port_mtu();
   if (shown_mtu.exchange(mtu) != mtu) deliver_port_event(IBV_EVENT_PORT_ACTIVE);
 }
 
-// Once for each NIC; a forked child has another. Without a watch, or a descriptor for it, the table stays as
-// it was when it was read.
+// Runs once for each NIC; a forked child has a new one. If the watch or its descriptor cannot be made, the
+// table stays as it was first read.
 void watch_gids(link::SameHostLink& link) {
   static std::mutex mutex;
   static link::SameHostLink* watched = nullptr;
@@ -67,7 +67,7 @@ void watch_gids(link::SameHostLink& link) {
     (void)link.watch(fd, [] { read_changed_addresses(); });
 }
 
-// Attaching needs the per-user directory; why it failed is worth a line, since verbs can only say errno.
+// Attaching needs the per-user directory. Verbs can only return an errno, so print why it failed.
 NicProcess* attach_or_explain() {
   auto nic = NicProcess::instance();
   if (nic) {
@@ -178,7 +178,7 @@ ibv_device** ibv_get_device_list(int* count) {
 void ibv_free_device_list(ibv_device** list) { std::free(list); }
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 __be64 ibv_get_device_guid(ibv_device* device) { return device_guid(index_of(*device)); }
-// The kernel's number of the device, and the kernel has none of these.
+// The kernel's number of the device; the kernel does not have this device.
 int ibv_get_device_index(ibv_device*) { return -1; }
 
 ibv_context* ibv_open_device(ibv_device* device) {

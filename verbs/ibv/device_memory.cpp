@@ -1,8 +1,8 @@
 // Device memory: ibv_alloc_dm(3), ibv_reg_dm_mr(3).
 //
-// The NIC is software, so its memory is the host's: a shared file for each allocation, which a neighbour can
-// map and then reaches without a system call. As on devices that have such memory, the application copies in
-// and out in multiples of 4 bytes, and regions in it are addressed from 0.
+// The NIC is software, so its memory is the host's. Each allocation is a shared file, which a neighbour can
+// map and then reach without a system call. As on devices that have such memory, the application copies in
+// and out in multiples of 4 bytes, and addresses in a region start at 0.
 #include "verbs/ibv/device_memory.hpp"
 
 #include <cerrno>
@@ -13,7 +13,7 @@ namespace weir::verbs {
 namespace {
 
 constexpr std::size_t granule_bytes = 4;
-constexpr std::uint32_t max_log_alignment = 12;  // an allocation begins a page
+constexpr std::uint32_t max_log_alignment = 12;  // an allocation begins on a page boundary
 
 struct Allocations {
   std::mutex mutex;
@@ -103,7 +103,7 @@ int free_dm(ibv_dm* dm) {
 
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) {
   DeviceMemory& memory = *dm_of(dm).memory;
-  // It has no address in the application, so a region in it can only count from its own start.
+  // The memory has no address in the application, so a region in it must be zero-based.
   if (!(access & IBV_ACCESS_ZERO_BASED) || !within(memory, offset, length)) {
     errno = EINVAL;
     return nullptr;

@@ -6,12 +6,12 @@
 
 namespace weir::verbs {
 
-// True and enforced: what one process may have allocated at a time.
+// Reported to the application and enforced: the most that one process may have allocated at a time.
 inline constexpr std::size_t max_device_memory_bytes = std::size_t{1} << 20;
 
 // One allocation; an imported handle shares it.
 struct DeviceMemory {
-  link::UniqueFd file;  // kept open: neighbours that use a region in it map it through this
+  link::UniqueFd file;  // kept open: neighbours map it through this to use a region in it
   link::Mapping mapping;
   std::size_t length;
   std::uint32_t handle;
@@ -22,7 +22,7 @@ struct Dm {
   ibv_dm dm;
   std::shared_ptr<DeviceMemory> memory;
 };
-// Another handle on an allocation of this process; nullptr: there is none of that number.
+// Another handle on an allocation of this process; nullptr: no allocation has that number.
 ibv_dm* import_device_memory(ibv_context*, std::uint32_t handle);
 inline Dm& dm_of(ibv_dm* dm) { return *reinterpret_cast<Dm*>(dm); }
 

@@ -64,7 +64,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   constexpr std::uint32_t known =
       IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
   const bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-  // An allocator without its release, or the other way round, could only leak or free what is not its own.
+  // With only one of the two functions we would leak memory, or free what we did not allocate.
   const bool half = allocators && (attr->alloc == nullptr || attr->free == nullptr);
   if (attr->pd == nullptr || (attr->comp_mask & ~known) || half || pd_of(attr->pd).parent != nullptr) {
     errno = EINVAL;

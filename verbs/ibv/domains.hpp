@@ -1,5 +1,5 @@
-// Parent domains: what ibv_alloc_parent_domain(3) adds to a protection domain, and the memory of objects made
-// in one.
+// Parent domains: what ibv_alloc_parent_domain(3) adds to a protection domain, and how objects
+// made in one get their memory.
 #pragma once
 
 #include <mutex>
@@ -10,15 +10,15 @@
 
 namespace weir::verbs {
 
-// A thread domain: a promise of the application that one thread at a time uses what is made in it. The NIC's
-// locks cost nothing when they are free, so the promise changes nothing but a CQ's lock (extended_cq.cpp).
+// A thread domain: the application promises that one thread at a time uses the objects made in it. The NIC's
+// uncontended locks cost nothing, so the promise only affects the lock of a CQ (extended_cq.cpp).
 struct ThreadDomain {
   ibv_td td;
   std::atomic<int> users;
 };
 inline ThreadDomain& td_of(ibv_td* td) { return *reinterpret_cast<ThreadDomain*>(td); }
 
-// The upper half names the driver (enum rdma_driver_id; ours is none of them), the lower is ours to number.
+// The upper half names the driver (enum rdma_driver_id has none for us); we number the lower half.
 enum class Resource : std::uint64_t { qp = 1, srq = 2, wq = 3 };
 
 struct ParentDomain {
@@ -28,7 +28,7 @@ struct ParentDomain {
   decltype(ibv_parent_domain_init_attr::free) free;
   void* context;
   std::mutex mutex;
-  std::set<void*> allocated;  // what came from `alloc`; the rest is ours
+  std::set<void*> allocated;  // blocks that came from `alloc`; we allocated the others
 
   // nullptr: the application's allocator refused.
   void* allocate(ibv_pd*, std::size_t size, std::size_t alignment, Resource);
@@ -38,8 +38,8 @@ struct ParentDomain {
 template <class Object>
 constexpr std::size_t object_alignment = std::max(alignof(Object), rnic::cache_line);
 
-// The memory of a queue pair or SRQ in the process comes from its parent domain's allocator, if there is one.
-// (The rings that a neighbour writes lie in the process's shared segment and can lie nowhere else.)
+// A queue pair or SRQ takes its process memory from the allocator of its parent domain, if that has one. (The
+// rings that a neighbour writes must lie in the process's shared segment.)
 template <class Object>
 Object* make_object(ibv_pd* pd, Resource kind) {
   // XRC_RECV queue pairs have no domain.

@@ -1,6 +1,6 @@
-// Event descriptors count one for each pending event. When an object is destroyed its undelivered events go
-// with it, and so must their counts: an event loop that saw the descriptor readable would block in
-// ibv_get_cq_event for ever.
+// An event descriptor counts one for each pending event. Destroying an object drops its undelivered
+// events, so their counts must go too: otherwise an event loop would find the descriptor readable and
+// block in ibv_get_cq_event for ever.
 #pragma once
 
 #include <sys/uio.h>

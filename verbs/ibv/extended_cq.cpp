@@ -1,10 +1,10 @@
 // Extended completion queues: ibv_create_cq_ex(3), polled with ibv_start_poll, ibv_next_poll, ibv_end_poll
 // and the ibv_wc_read_* functions, and ibv_modify_cq(3).
 //
-// One completion is taken at a time, so that what a poller has not asked for stays in the queue pair, where
-// destroying that queue pair purges it. Between start and end the poller holds the lock, unless it said that
-// it is alone. Timestamps are read when the completion is taken: the NIC has no clock of its own, and its
-// completions carry no time.
+// A poll takes one completion at a time. What the poller has not asked for stays in the queue pair, so
+// destroying that queue pair purges it. Between start and end the poller holds the lock, unless the CQ was
+// created as single threaded. Timestamps are read when the completion is taken: the NIC has no clock of its
+// own, and its completions carry no time.
 #include <cerrno>
 #include <ctime>
 
@@ -75,7 +75,7 @@ std::uint8_t read_dlid_path_bits(ibv_cq_ex* cq) { return current(cq).dlid_path_b
 std::uint64_t read_completion_ts(ibv_cq_ex* cq) { return cq_of(cq).extended->clock_ns; }
 std::uint64_t read_completion_wallclock_ns(ibv_cq_ex* cq) { return cq_of(cq).extended->wallclock_ns; }
 
-// Readers that were not asked for stay null, as on other devices: calling one is a bug that shows at once.
+// A reader that the program did not ask for stays null, as on other devices: a call to it crashes at once.
 void install_readers(ibv_cq_ex& cq, std::uint64_t wanted) {
   cq.start_poll = start_poll;
   cq.next_poll = next_poll;
@@ -99,7 +99,7 @@ void install_readers(ibv_cq_ex& cq, std::uint64_t wanted) {
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   const std::uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
-  // Unknown wishes must be refused: who got a CQ would go on to call readers that are not there.
+  // Refuse unknown flags: a program that got a CQ would go on to call readers that do not exist.
   if ((attr->wc_flags & ~known_wc_flags) || (attr->comp_mask & ~known_masks) || (flags & ~known_flags)) {
     errno = EOPNOTSUPP;
     return nullptr;
@@ -126,8 +126,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   return &cq->ex;
 }
 
-// Every completion event is raised at once. Asking for that is granted; moderation is not, and the device's
-// capabilities (cq_mod_caps) say so.
+// Every completion event is raised at once. A request for exactly that succeeds; moderation is refused, as
+// the device's capabilities (cq_mod_caps) announce.
 int modify_cq(ibv_cq*, ibv_modify_cq_attr* attr) {
   if (attr->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
   return attr->moderate.cq_count <= 1 && attr->moderate.cq_period == 0 ? 0 : EOPNOTSUPP;

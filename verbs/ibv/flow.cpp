@@ -1,8 +1,8 @@
-// ibv_create_flow, ibv_destroy_flow (ibv_create_flow(3)): the specifications of a flow become one value and
-// one mask over a frame's fields (rnic/ethernet/frame_key.hpp).
+// ibv_create_flow, ibv_destroy_flow (ibv_create_flow(3)): the specifications of a flow are turned into one
+// value and one mask over a frame's fields (rnic/ethernet/frame_key.hpp).
 //
-// There are normal flows of Ethernet, IPv4, IPv6, TCP and UDP specifications. What is not there is refused
-// with EOPNOTSUPP: tunnels and inner headers, ESP, GRE, MPLS, actions, default and sniffer flows, flags.
+// Supported are normal flows of Ethernet, IPv4, IPv6, TCP and UDP specifications. All else fails with
+// EOPNOTSUPP: tunnels and inner headers, ESP, GRE, MPLS, actions, default and sniffer flows, flags.
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -32,13 +32,13 @@ Spec read_spec(const std::byte* at) {
   return spec;
 }
 
-// A layer's own number is part of the match, however little of the layer is asked for.
+// Naming a layer always matches its protocol number, however few of its fields are asked for.
 void demand(std::uint8_t rnic::FrameKey::* field, std::uint8_t number, Fields& f) {
   f.value.*field = number;
   f.mask.*field = 0xff;
 }
 
-// Values and mask have the same fields; `copy` takes those of either.
+// Value and mask are structs of the same type; `copy` copies either into a frame key.
 template <class Spec, class Copy>
 bool add(const Spec& spec, Fields& f, Copy copy) {
   copy(spec.val, f.value);
@@ -96,7 +96,7 @@ bool add_ports(const ibv_flow_spec_tcp_udp& spec, std::uint8_t protocol, Fields&
   });
 }
 
-// False: no such specification here.
+// False: this specification is not supported.
 bool add_spec(ibv_flow_spec_type type, const std::byte* at, Fields& f) {
   switch (type) {
     case IBV_FLOW_SPEC_ETH:
@@ -134,7 +134,7 @@ std::size_t size_of(ibv_flow_spec_type type) {
   }
 }
 
-// 0, or why not. The specifications stand behind the attributes, each with its own size.
+// Returns 0 or an errno. The specifications follow the attributes, each with its own size.
 int read_flow(const ibv_flow_attr& attr, rnic::FlowMatch& match) {
   if (attr.port != 1) return EINVAL;
   if (attr.type != IBV_FLOW_ATTR_NORMAL || attr.flags != 0 || attr.comp_mask != 0) return EOPNOTSUPP;

@@ -41,7 +41,7 @@ std::optional<ibv_gid> gid_of(const sockaddr* address) {
   return gid;
 }
 
-// Programs that are told nothing take index 0, so the address others are most likely to know comes first.
+// Programs that name no index use index 0, so the address that others most likely know comes first.
 int rank(const ifaddrs& a) {
   const bool loopback = a.ifa_flags & IFF_LOOPBACK;
   return (loopback ? 2 : 0) + (a.ifa_addr->sa_family == AF_INET6 ? 1 : 0);
@@ -67,12 +67,12 @@ std::vector<GidEntry> read_addresses() {
   const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const ifaddrs* a : usable)
     table.push_back({*gid_of(a->ifa_addr), ::if_nametoindex(a->ifa_name), mtu_of(socket, a->ifa_name)});
-  // A network namespace whose loopback is down still has processes that want to talk to each other.
+  // If loopback is down in a network namespace, its processes still want to talk to each other.
   if (table.empty()) table.push_back({gid_of(in_addr{htonl(INADDR_LOOPBACK)}), 1, 0});
   return table;
 }
 
-// Addresses that need not be the host's, as far as the host is concerned on its first interface.
+// The addresses of `weir run --gid`. Those that the host lacks are placed on its first interface.
 std::vector<GidEntry> told_addresses() {
   const std::vector<GidEntry> own = read_addresses();
   std::vector<GidEntry> table;
@@ -94,9 +94,9 @@ bool same(const ibv_gid& a, const ibv_gid& b) { return std::memcmp(a.raw, b.raw,
 struct Table {
   std::mutex mutex;
   std::vector<GidEntry> entries;
-  std::size_t places = 0;  // stays as it was first
+  std::size_t places = 0;  // fixed at the first read
   int watch = -1;          // a netlink socket
-  pid_t watcher = 0;       // whose it is; a forked child must not read its parent's messages
+  pid_t watcher = 0;       // owner of `watch`; a forked child must not read its parent's messages
   void (*changed)(TableChange) = nullptr;
 };
 
@@ -114,8 +114,8 @@ Table& table() {
   return *the_table;
 }
 
-// Whether the kernel has told of a change since. What it tells is not looked at: the addresses are read anew,
-// and a message that had no room (ENOBUFS) is a change, too.
+// Whether the kernel has announced a change since the last call. The messages are not parsed, because we read
+// all addresses anew; so a message that was lost for lack of room (ENOBUFS) counts as a change.
 bool told_of_change(int socket) {
   std::array<char, 8192> message;
   bool any = false;
@@ -184,7 +184,7 @@ int watch_addresses(void (*changed)(TableChange)) {
   Table& known = table();
   const std::lock_guard lock(known.mutex);
   if (known.watch >= 0 && known.watcher == ::getpid()) return known.watch;
-  // A parent's is left open: in its child the number may be another file's by now.
+  // Do not close the parent's socket: in a forked child its number may by now be another file.
   known.watch = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
   known.watcher = ::getpid();
   known.changed = changed;
@@ -196,7 +196,7 @@ int watch_addresses(void (*changed)(TableChange)) {
     ::close(known.watch);
     known.watch = -1;
   }
-  // What came between the first look and now has told nobody.
+  // No message announced a change made between the first read and the subscription.
   if (known.watch >= 0) merge(known.entries, known.places, read_addresses());
   return known.watch;
 }
@@ -226,7 +226,7 @@ std::optional<std::size_t> find_gid(const ibv_gid& gid) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (!is_empty(wanted) && same(entries[i].gid, wanted)) return i;
   if (!loopback) return std::nullopt;
-  // The addresses of `weir run --gid` need not have it; this host it is all the same.
+  // With `weir run --gid` the table may lack 127.0.0.1, which is still this host: use the first entry.
   const auto first = std::ranges::find_if(entries, [](const GidEntry& e) { return !is_empty(e.gid); });
   return first != entries.end() ? std::optional(static_cast<std::size_t>(first - entries.begin()))
                                 : std::nullopt;

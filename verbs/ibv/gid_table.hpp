@@ -1,10 +1,10 @@
-// The port's GID table: one RoCE v2 GID for each address of the host, loopback included, last.
+// The port's GID table: one RoCE v2 GID for each address of the host; loopback comes last.
 //
-// An index keeps its meaning while the program runs: an address that goes leaves an empty place, and one that
-// comes takes the first that is empty, as in the kernel's tables. The table is read once, and from
-// watch_addresses() on again whenever the kernel has told of a change; every look-up asks first, so an
-// address is there as soon as the call that made it has returned. What `weir run --gid` was told never
-// changes.
+// An index keeps its meaning while the program runs. An address that goes leaves an empty place, and
+// a new one takes the first empty place, as in the kernel's tables. The table is read once and,
+// after watch_addresses(), again whenever the kernel announces a change. Every look-up checks for
+// that first, so an address is there as soon as the call that added it has returned. Addresses from
+// `weir run --gid` never change.
 //
 // Threading: any thread.
 #pragma once
@@ -23,21 +23,21 @@ struct GidEntry {
   std::uint32_t interface_mtu = 0;  // bytes; 0: not known
 };
 
-std::vector<GidEntry> gid_table();  // its places up to the last that was ever taken
-// Real tables have room for addresses yet to come; so has this one, and its empty places say so.
+std::vector<GidEntry> gid_table();  // every place up to the last that was ever used
+// Like a real table, this one has room for addresses yet to come; its empty places are all zeros.
 std::size_t gid_places();
-// Nothing: the place is empty, or there is none.
+// nullopt: the place is empty, or the index is beyond the table.
 std::optional<GidEntry> gid_at(std::size_t index);
-// Where that GID stands; nullopt: it is not an address of this host. All of 127.0.0.0/8 is where 127.0.0.1
-// is.
+// The index of that GID; nullopt: it is not an address of this host. Any address of 127.0.0.0/8 is
+// found where 127.0.0.1 is.
 std::optional<std::size_t> find_gid(const ibv_gid& gid);
 
-// A descriptor that is readable when addresses or interfaces have changed; -1: the kernel tells nobody. It
-// stays ours, and is this process's (a forked child asks again). `changed` runs in whichever thread sees the
-// change. gids: addresses came or went. interfaces: that, or an MTU is another.
+// A descriptor that is readable when addresses or interfaces have changed; -1: it cannot be had. It stays
+// ours and belongs to this process (a forked child asks again). `changed` runs in the thread that notices the
+// change. gids: addresses came or went. interfaces: likewise, or an interface or its MTU changed.
 enum class TableChange : std::uint8_t { gids, interfaces };
 int watch_addresses(void (*changed)(TableChange));
-// Whoever waits for the descriptor calls it then.
+// Call this when the descriptor is readable.
 void read_changed_addresses();
 
 }  // namespace weir::verbs

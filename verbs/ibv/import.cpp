@@ -1,8 +1,8 @@
 // Importing a device and its objects by number (ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3),
 // ibv_import_dm(3)).
 //
-// A kernel device lets another process import them too. Here they are the process's own, as its memory is, so
-// only another context of the same process can; a descriptor that came from elsewhere is refused.
+// A kernel device can be imported by another process. Our objects belong to one process, as its memory does,
+// so only another context of the same process can import them. A descriptor from another process is refused.
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,7 +40,7 @@ ibv_pd* ibv_import_pd(ibv_context* context, uint32_t handle) {
   return &pd->pd;
 }
 
-// Objects made in it may still be there, and be destroyed later.
+// Objects made in the domain may still exist and be destroyed later.
 void ibv_unimport_pd(ibv_pd* pd) {
   Pd& p = pd_of(pd);
   p.users.fetch_add(1);

@@ -1,5 +1,5 @@
-// Indirection tables: ibv_create_rwq_ind_table(3). A table is what queue pairs are made with; the NIC gets a
-// copy with each of them (rnic/ethernet/receive_side_scaling.hpp), for it never changes.
+// Indirection tables: ibv_create_rwq_ind_table(3). Queue pairs are made with a table. It never changes, so
+// the NIC gets a copy with each queue pair (rnic/ethernet/receive_side_scaling.hpp).
 #include <cerrno>
 
 #include "rnic/ethernet/receive_side_scaling.hpp"

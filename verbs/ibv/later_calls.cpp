@@ -1,8 +1,8 @@
-// The public calls that came with rdma-core 62 to 65 (nodes IBVERBS_1.16 to 1.18). Programs that were built
-// beside those ask for them when they start.
+// The public calls that came with rdma-core 62 to 65 (nodes IBVERBS_1.16 to 1.18). A program built against
+// one of those releases binds them when it starts.
 //
-// Debian 12's header has none of their types. What is hardware's (completion counters, descriptors of DMA
-// buffers) is refused as rdma-core refuses it for a provider that has it not.
+// Debian 12's header declares none of their types. Hardware features (completion counters, descriptors of DMA
+// buffers) are refused as rdma-core refuses them for a provider that lacks them.
 #include <infiniband/verbs.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-struct ibv_buf {  // programs only have pointers to it
+struct ibv_buf {  // programs hold only pointers to it
   ibv_pd* pd;
   void* addr;
   std::size_t size;

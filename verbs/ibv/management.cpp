@@ -1,4 +1,4 @@
-// Queue pair 1 for librdmacm.so.1: PacketNetwork with what the GID table knows.
+// Queue pair 1 for librdmacm.so.1: PacketNetwork, with source addresses from the GID table.
 #include <cstring>
 
 #include "link/udp/udp_port.hpp"
@@ -36,7 +36,7 @@ class Management final : public ManagementPort {
   }
   void stop_serving(const std::string& service) override { nic_.network().users()->leave(service); }
   bool find_server(const std::string& service, std::function<void(std::uint64_t)> found) override {
-    // It is told to whoever receives, who holds the NIC's locks.
+    // The callback runs in the receiving thread, which holds the NIC's locks: defer `found`.
     const auto later = [this, found = std::move(found)](std::uint64_t process) {
       nic_.link().post([found, process] { found(process); });
     };

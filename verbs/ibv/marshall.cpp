@@ -1,5 +1,5 @@
-// Conversions between the kernel's user-verbs structs and the public ones. The system's librdmacm uses them;
-// ours does not, but a program that brings its own may.
+// Conversions between the kernel's user-verbs structs and the public ones. The system's librdmacm uses them.
+// Ours does not, but a program may bring its own.
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_sa.h>

@@ -31,8 +31,8 @@ int dealloc_mw(ibv_mw* mw) {
   return 0;
 }
 
-// What is wrong already before anything is posted: a key of another window, rights that no window has.
-// Programs pass on a region's rights; LOCAL_WRITE among them means nothing.
+// Rejects, before anything is posted, another window's key or rights that no window has. Programs pass on a
+// region's rights; LOCAL_WRITE among them is ignored.
 std::optional<rnic::SendRequest> bind_request(const ibv_mw& mw, std::uint32_t rkey,
                                               const ibv_mw_bind_info& info) {
   constexpr unsigned rights =
@@ -48,8 +48,8 @@ std::optional<rnic::SendRequest> bind_request(const ibv_mw& mw, std::uint32_t rk
   return request;
 }
 
-// The new key is the old one with its low byte counted up, and known at once: the application may send it
-// behind the bind.
+// The new key is the old one with its low byte incremented. The application knows it at once and may
+// send it right after the bind.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   const std::uint32_t rkey = ibv_inc_rkey(mw->rkey);
   auto request = bind_request(*mw, rkey, bind->bind_info);

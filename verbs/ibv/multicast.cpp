@@ -1,9 +1,9 @@
 // ibv_attach_mcast, ibv_detach_mcast (ibv_attach_mcast(3)).
 //
-// On this host being attached is all that it takes to receive, and any queue pair may send. From other hosts
-// a group's packets come by the interface on which the process joined the group at its kernel, which tells
-// the network (IGMP, MLD): that is done here too, so joining a group through the connection manager adds
-// nothing but the choice of the interface.
+// On this host an attached queue pair receives at once, and any queue pair may send. From other hosts a
+// group's packets arrive on the interface where the process joined the group in the kernel, which tells the
+// network (IGMP, MLD). Attaching also joins in the kernel, so a join through the connection manager only adds
+// the choice of the interface.
 #include "rnic/datagrams/multicast.hpp"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ bool applies(const ibv_qp& qp, const ibv_gid* gid) {
   return qp.qp_type == IBV_QPT_UD && gid != nullptr && is_multicast(*gid);
 }
 
-// That the group's packets of other hosts come, too. Where no port can be opened those of this host do, and
-// the user has been told why. 0, or an errno.
+// Joins in the kernel, so that the group's packets from other hosts arrive too. If no port can be opened,
+// those of this host still arrive, and the user has been told why. Returns 0 or an errno.
 int join_on_the_wire(NicProcess& nic, std::uint32_t qp_index, const ibv_gid& group,
                      std::optional<std::size_t> at) {
   const auto carrier = carrier_of_group(group, at);
@@ -63,7 +63,7 @@ using namespace weir::verbs;
 
 extern "C" {
 
-// The LID means nothing on Ethernet.
+// Ethernet has no LIDs, so the LID is ignored.
 int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) { return attach(qp, gid, std::nullopt); }
 
 int weir_attach_group(ibv_qp* qp, const ibv_gid* gid, int gid_index) {

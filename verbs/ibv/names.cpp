@@ -71,7 +71,7 @@ constexpr std::array<const char*, 9> node_type = {nullptr,
 constexpr std::array<const char*, 6> port_state = {"no state change", "down",   "init",
                                                    "armed",           "active", "active defer"};
 
-// enum ibv_rate against the multiple of 2.5 Gb/s and Mb/s (IBA 9.11.1); 0 where a rate is no whole multiple.
+// enum ibv_rate, as a multiple of 2.5 Gb/s and in Mb/s (IBA 9.11.1); 0: not a whole multiple.
 struct Rate {
   ibv_rate rate;
   int multiple;

@@ -1,9 +1,9 @@
-// Null memory regions (ibv_alloc_null_mr(3)): what is written into one is discarded, what is read from it is
-// zero. Local work requests may name any address in it; its key is nobody's rkey.
+// Null memory regions (ibv_alloc_null_mr(3)): writes into one are discarded, reads return zeros. Local work
+// requests may name any address in it; its key is not valid as an rkey.
 //
-// The NIC copies to and from real memory, so there is some behind it, as much as the longest message: a small
-// file mapped over and over to take what is discarded, and behind it pages that nobody ever wrote
-// (rnic::access::null). One for the whole process, made with the first null region and kept.
+// The NIC copies to and from real memory, so the region has some, as large as the longest message: a small
+// file mapped over and over that takes the discarded bytes, followed by pages that nobody ever writes
+// (rnic::access::null). There is one for the whole process; the first null region makes it, and it is kept.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t discarding_bytes = 4u << 20;
 static_assert(rnic::max_message_bytes % discarding_bytes == 0);
 
-// nullptr: errno says why.
+// nullptr with errno on failure.
 std::byte* make_null_memory() {
   constexpr std::size_t half = rnic::max_message_bytes;
   const link::UniqueFd file = link::make_shared_file("weir-null", discarding_bytes);

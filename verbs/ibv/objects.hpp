@@ -1,6 +1,6 @@
-// The verbs objects behind the pointers that applications hold: each begins with the public struct, so that
-// the inline functions of <infiniband/verbs.h> and the application find what they expect, and continues with
-// ours.
+// The verbs objects behind the pointers that applications hold. Each begins with the public struct,
+// because the application and the inline functions of <infiniband/verbs.h> access it directly, and
+// continues with our own members.
 //
 // Threading: as the verbs API says, every function may be called from any thread. Use counts are atomics;
 // teardown in the wrong order is refused with EBUSY.
@@ -22,7 +22,7 @@
 #include "verbs/ibv/path.hpp"
 #include "verbs/progress/nic_process.hpp"
 
-// <infiniband/verbs.h> wraps these in macros for applications; here they are the functions.
+// <infiniband/verbs.h> wraps these functions in macros for applications; here we define the functions.
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -34,11 +34,11 @@ struct ParentDomain;
 
 struct Device {
   ibv_device device;
-  // Applications compiled with providers' direct-verbs headers look for a provider's ops behind the public
-  // struct (mlx5dv_is_supported compares a pointer there): zeros say "not yours".
+  // Applications compiled with a provider's direct-verbs headers look for the provider's ops behind the
+  // public struct (mlx5dv_is_supported compares a pointer there). Zeros say that this is no such device.
   std::byte provider_tail[128];
 };
-std::span<Device> devices();  // device.cpp; there as long as the process is
+std::span<Device> devices();  // device.cpp; they live until exit
 std::size_t index_of(const ibv_device&);
 
 struct Context {
@@ -55,13 +55,13 @@ inline Context& context_of(ibv_context* context) {
   return *reinterpret_cast<Context*>(bytes - offsetof(verbs_context, context));
 }
 
-// A protection domain; also a parent domain, which has the number of the protection domain that it extends.
+// A protection domain or a parent domain. A parent domain has the number of the domain that it extends.
 struct Pd {
   ibv_pd pd;
   std::uint32_t number;
   std::atomic<int> users;
-  ParentDomain* parent;          // nullptr: a plain protection domain; else what is more (domains.hpp)
-  std::atomic<bool> unimported;  // goes with its last user (import.cpp)
+  ParentDomain* parent;          // nullptr: not a parent domain (domains.hpp)
+  std::atomic<bool> unimported;  // deleted with its last user (import.cpp)
 };
 inline Pd& pd_of(ibv_pd* pd) { return *reinterpret_cast<Pd*>(pd); }
 inline void drop_user(Pd& pd) {
@@ -71,7 +71,7 @@ inline void drop_user(Pd& pd) {
 struct Mr {
   ibv_mr mr;
   std::uint32_t access;
-  // Of the device memory that it is in (device_memory.cpp); nullptr: ordinary memory.
+  // User count of the device memory that it lies in (device_memory.cpp); nullptr: ordinary memory.
   std::atomic<int>* memory_users;
 };
 
@@ -88,11 +88,11 @@ struct Channel {
   std::uint32_t number;
   std::mutex mutex;
   std::vector<Cq*> cqs;
-  std::size_t next;  // where the search for a pending event begins: round robin
+  std::size_t next;  // where the next search for a pending event begins: round robin
 };
 inline Channel& channel_of(ibv_comp_channel* channel) { return *reinterpret_cast<Channel*>(channel); }
 
-// What only a CQ of the extended interface has (extended_cq.cpp).
+// Additional state of a CQ of the extended interface (extended_cq.cpp).
 struct ExtendedPoll {
   std::mutex mutex;  // held from start_poll to end_poll
   bool single_threaded;
@@ -108,7 +108,7 @@ struct Cq {
   };
   rnic::CompletionQueue* nic_cq;
   std::uint32_t events_delivered;          // under the channel's mutex
-  std::atomic<std::uint32_t> empty_polls;  // in a row; one that two pollers count once costs nothing
+  std::atomic<std::uint32_t> empty_polls;  // in a row; pollers may race: a lost count is harmless
   Pd* domain;                              // the parent domain it was created in, or nullptr
   std::unique_ptr<ExtendedPoll> extended;  // of a CQ made by ibv_create_cq_ex
 };
@@ -125,19 +125,19 @@ inline Srq& srq_of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
 
 inline constexpr int max_address_handles = 1 << 16;
 
-// Ethernet has no LIDs. This one is the host's all the same, so that programs which are told of no GID have
-// an address to exchange (ibv_*_pingpong without -g).
+// Ethernet has no LIDs. We report this one for the host, so that programs that are given no GID have an
+// address to exchange (ibv_*_pingpong without -g).
 inline constexpr std::uint16_t the_lid = 1;
 
 // An address handle: where a datagram goes and the GRH it will carry.
 struct Ah {
   ibv_ah ah;
-  bool reachable;           // the destination GID is an address of this host, or packets go there
-  bool to_group;            // or it is a multicast group
+  bool reachable;           // the destination is on this host, or packets reach it
+  bool to_group;            // the destination is a multicast group
   std::uint32_t path_kbps;  // rnic::SendWqe
   rnic::DatagramPath path;
 };
-// The static rate of a path (IBA 9.11); 0: none that the port would exceed (address_handle.cpp).
+// The static rate of a path (IBA 9.11); 0: no limit below the port's speed (address_handle.cpp).
 std::uint32_t path_kbps_of(const ibv_ah_attr&);
 bool is_multicast(const ibv_gid&);  // multicast.cpp
 rnic::DatagramAddress datagram_address(const Ah*, std::uint32_t qpn,
@@ -149,7 +149,7 @@ struct Builder {
   int error = 0;
 };
 
-// A receive queue alone, to which the indirection tables it is in lead (work_queue.cpp).
+// A receive queue of its own; indirection tables spread frames over several (work_queue.cpp).
 struct Wq {
   ibv_wq wq;
   rnic::QueuePair* nic_qp;
@@ -160,7 +160,7 @@ inline Wq& wq_of(ibv_wq* wq) { return *reinterpret_cast<Wq*>(wq); }
 
 struct IndirectionTable {
   ibv_rwq_ind_table table;
-  std::vector<Wq*> entries;  // a power of two of them
+  std::vector<Wq*> entries;  // their number is a power of two
   std::atomic<int> qps;
 };
 inline IndirectionTable& table_of(ibv_rwq_ind_table* table) {
@@ -175,11 +175,11 @@ struct Qp {
   bool signal_all;
   bool extended;
   ibv_qp_attr attr;           // as last set, for ibv_query_qp
-  Way way;                    // to its peer, from rtr on
+  Way way;                    // to its peer, from RTR on
   std::uint32_t burst_bytes;  // of attr.rate_limit
   Builder builder;
   Xrcd* xrcd;                     // XRC_RECV
-  std::atomic<int> flows;         // RAW_PACKET: that lead here
+  std::atomic<int> flows;         // RAW_PACKET: flows that lead here
   IndirectionTable* indirection;  // RAW_PACKET with a receive hash; else nullptr
   std::uint32_t async_delivered;  // under the context's async_mutex
 };
@@ -193,14 +193,14 @@ inline std::span<const rnic::Sge> sges_of(const ibv_sge* list, int count) {
 
 int errno_of(rnic::PostResult result);
 
-// A new context of the device, which takes cmd_fd; nullptr with errno, and cmd_fd stays the caller's
-// (device.cpp).
+// A new context of the device. It takes ownership of cmd_fd; on failure returns nullptr with errno and leaves
+// cmd_fd to the caller (device.cpp).
 ibv_context* open_context(ibv_device*, int cmd_fd);
 
-// What a queue pair may be limited to; the most is what the port claims to have.
+// The range of a queue pair's rate limit; the maximum is the speed that the port claims.
 inline constexpr std::uint32_t min_rate_limit_kbps = 1'000, max_rate_limit_kbps = 100'000'000;
 
-// Entries of the context's operation tables, each in the file named.
+// Functions of the context's operation tables, grouped by the file that defines them.
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr*, std::size_t size);  // ports.cpp
 int query_device_ex(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t size);
 int query_rt_values(ibv_context*, ibv_values_ex*);
@@ -236,9 +236,9 @@ ibv_xrcd* open_xrcd(ibv_context*, ibv_xrcd_init_attr*);       // xrc.cpp
 int close_xrcd(ibv_xrcd*);
 int get_srq_num(ibv_srq*, std::uint32_t* number);
 ibv_qp* open_qp(ibv_context*, ibv_qp_open_attr*);
-void share_queue_pair(Qp&);  // an XRC_RECV queue pair: others may open it
-void refresh_shared(Qp&);    // what its attributes are by now
-bool last_handle_of(Qp&);    // takes the handle out; true: it was the last, or never shared
+void share_queue_pair(Qp&);  // an XRC_RECV queue pair that others may open
+void refresh_shared(Qp&);    // reads its current attributes
+bool last_handle_of(Qp&);    // removes the handle; true: it was the last, or never shared
 int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,
               std::uint32_t count);                 // advice.cpp
 ibv_td* alloc_td(ibv_context*, ibv_td_init_attr*);  // domains.cpp
@@ -256,8 +256,8 @@ void deliver_port_event(ibv_event_type);                                        
 void open_async_queue(Context&);
 void close_async_queue(Context&);
 
-// Of an object that is being destroyed: its events that nobody has fetched go with it (`about` says of one
-// whether it is such), and how many of them were fetched is what wait_for_acks() takes.
+// For an object that is being destroyed: drops its events that nobody has fetched (`about` selects them) and
+// returns how many were fetched, for wait_for_acks().
 template <class About>
 std::uint32_t forget_async_events(Context& context, const std::uint32_t& delivered, About about) {
   const std::lock_guard lock(context.async_mutex);

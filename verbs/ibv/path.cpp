@@ -18,9 +18,9 @@
 namespace weir::verbs {
 namespace {
 
-// IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
+// IPv6, UDP, BTH, the longest extended headers and the ICRC, as RoCE drivers subtract them.
 constexpr std::uint32_t longest_overhead = 80;
-// In each network namespace it is the first; 0 means that an address is on no interface.
+// Loopback is interface 1 in each network namespace; 0 means that an address is on no interface.
 constexpr std::uint32_t loopback_interface = 1;
 
 bool is_mapped(const ibv_gid& gid) {
@@ -58,8 +58,8 @@ namespace {
 
 constexpr std::chrono::milliseconds connect_limit{1000};
 
-// A process of our user comes first, whose name may be there although it was killed; one that does not answer
-// is one all the same.
+// A process of our user takes precedence in its slot. A killed one may have left its name there, so connect
+// to find out; a process that does not answer in time still counts.
 bool is_of_our_user(link::SameHostLink& link, rnic::Slot slot) {
   if (slot == 0 || slot >= link::max_slots || slot == link.slot() || link.connected(slot)) return true;
   const auto reached = link.connect(slot, connect_limit);
@@ -100,7 +100,7 @@ std::optional<GidEntry> carrier_of_group(const ibv_gid& group, std::optional<std
   if (PacketNetwork::switched_off()) return std::nullopt;
   const bool v4 = is_mapped(group);
   const auto carries = [v4](const GidEntry& own) {
-    // What is sent to a group by loopback comes back, and this host's members have it already.
+    // Packets to a group over loopback come back, and members on this host already have them.
     return is_unicast(own.gid) && is_mapped(own.gid) == v4 && own.interface_index > loopback_interface;
   };
   if (index) {
@@ -149,8 +149,8 @@ rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
     std::memcpy(path.destination.data(), grh.dgid.raw, sizeof grh.dgid.raw);
   else
     path.destination = path.source;
-  // A program that was told of 4096 by the port asks for it; both ends of a link have its MTU. No link is
-  // between users of one host: as in shared memory, what the program asks for is nothing to us.
+  // The port may have reported an MTU of 4096, and the program asks for that; both ends of a link use its
+  // MTU. Between two users of one host there is no link, so we ignore the requested MTU, as in shared memory.
   path.mtu_bytes = way.reach == Reach::another_user ? rnic::max_datagram_bytes
                                                     : bytes_of(std::min(attr.path_mtu, mtu_of(source)));
   path.send_psn = attr.sq_psn;
@@ -163,7 +163,7 @@ rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
 
 namespace {
 
-// Why no packets leave from that address; empty: they do.
+// Why no packets leave from that address; empty: they can.
 std::string why_no_packets(const GidEntry& own) {
   if (!is_unicast(own.gid)) return "it is a loopback address";
   if (PacketNetwork::switched_off()) return "packets are switched off (WEIR_WIRE=0)";

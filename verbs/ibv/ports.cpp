@@ -1,4 +1,4 @@
-// What the device and its port say of themselves: ibv_query_device, ibv_query_port, GIDs and P_Keys.
+// Attributes of the device and its port: ibv_query_device, ibv_query_port, GIDs and P_Keys.
 #include <endian.h>
 
 #include <algorithm>
@@ -59,8 +59,8 @@ void fill_device(const ibv_context& context, ibv_device_attr& a) {
 
 constexpr std::uint64_t nanoseconds_in_kHz = 1'000'000;
 
-// The caller may have been compiled against a shorter or longer struct: fill what fits, zero what we do not
-// know.
+// The caller may have been compiled against a shorter or a longer struct: fill the fields that
+// fit and zero the others.
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != the_port) return EINVAL;
   ibv_port_attr a{};
@@ -74,7 +74,7 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   a.lid = the_lid;
   a.max_vl_num = 1;
   a.active_width = 2;   // 4x
-  a.active_speed = 32;  // 25.78125 Gb/s a lane; nothing is clocked, programs only print it
+  a.active_speed = 32;  // 25.78125 Gb/s a lane, which programs only print: nothing is clocked
   a.phys_state = 5;     // link up
   a.link_layer = IBV_LINK_LAYER_ETHERNET;
   a.flags = IBV_QPF_GRH_REQUIRED;
@@ -90,8 +90,8 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   ibv_device_attr_ex a{};
   fill_device(*context, a.orig_attr);
   a.phys_port_cnt_ex = 1;
-  // Nothing is ever pinned: pages are looked up when they are used, in the whole address space if so
-  // registered.
+  // Nothing is ever pinned: pages are looked up on use, across the whole address space
+  // if the region covers it.
   constexpr std::uint32_t messages = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
   a.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
   a.odp_caps.per_transport_caps.ud_odp_caps = messages;
@@ -132,8 +132,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
   return 0;
 }
 
-// The exported function serves binaries that know only the oldest struct: no byte behind link_layer may be
-// written.
+// The exported function serves binaries that know only the oldest struct, so it must not
+// write beyond link_layer.
 int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* attr) {
   return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attr), offsetof(ibv_port_attr, flags));
 }
@@ -173,13 +173,13 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
     if (count == max) return -EINVAL;
     auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + count * size);
     const int error = _ibv_query_gid_ex(context, the_port, static_cast<uint32_t>(i), entry, flags, size);
-    if (error == 0) ++count;  // else it went meanwhile
+    if (error == 0) ++count;  // otherwise the address has gone meanwhile
   }
   return static_cast<ssize_t>(count);
 }
 
-// The older interface has its own numbering (enum ibv_gid_type_sysfs): 0 is IB or RoCE v1, and an empty
-// place, 1 is RoCE v2.
+// The older interface has its own numbering (enum ibv_gid_type_sysfs): 0 is IB or RoCE v1 and also an
+// empty place; 1 is RoCE v2.
 int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index, unsigned int* type) {
   if (port != the_port || index >= gid_places()) {
     errno = EINVAL;

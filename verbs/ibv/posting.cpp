@@ -1,5 +1,5 @@
-// ibv_post_send, ibv_post_recv, ibv_post_wq_recv, ibv_post_srq_recv: work requests become WQEs, then the
-// doorbell.
+// ibv_post_send, ibv_post_recv, ibv_post_wq_recv, ibv_post_srq_recv: translate work requests into
+// WQEs, then ring the doorbell.
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"
@@ -47,7 +47,7 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
 
 rnic::PostResult append_bind(rnic::QueuePair& qp, const ibv_send_wr& wr) {
   const ibv_mw* mw = wr.bind_mw.mw;
-  // A window of type 1 is bound by ibv_bind_mw alone.
+  // Only ibv_bind_mw binds a window of type 1.
   if (mw == nullptr || mw->type != IBV_MW_TYPE_2) return rnic::PostResult::bad_opcode;
   auto request = bind_request(*mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
   if (!request) return rnic::PostResult::bad_opcode;
@@ -93,7 +93,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     *bad = wr;
     break;
   }
-  nic_qp.ring_doorbell();  // those before the bad one are posted
+  nic_qp.ring_doorbell();  // post the requests before the bad one
   return error;
 }
 

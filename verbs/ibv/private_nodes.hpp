@@ -1,8 +1,8 @@
 // The private interface of libibverbs under the version nodes of other releases of rdma-core.
 //
-// The node's number is that of the release in which the interface last changed: 25 in rdma-core 28 to 32, 33,
-// 34 from then to 56 (where the map file puts these symbols, and Debian 12 has them), 57, 59 up to 63, 64,
-// and 65. A program that was built beside one of them asks for its symbols there, and does not start without.
+// The node's number is the release in which the interface last changed: 25 in rdma-core 28 to 32, then 33, 34
+// until 56 (the map file puts these symbols there, as Debian 12 does), 57, 59 until 63, 64 and 65. A program
+// built against one of them looks for its symbols there and does not start without them.
 #pragma once
 
 #define WEIR_IN_PRIVATE_NODE(name, number) asm(".symver " #name ", " #name "@IBVERBS_PRIVATE_" #number);

@@ -7,7 +7,7 @@
 namespace weir::verbs {
 namespace {
 
-// What the NIC keeps of them; how large the pages are is nothing to a NIC that uses the page tables.
+// The rights that the NIC keeps. It uses the page tables, so the size of the pages does not matter.
 constexpr unsigned rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                             IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                             IBV_ACCESS_ON_DEMAND;
@@ -68,7 +68,7 @@ int change_region(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, 
   ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
   const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
   if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
-  // The null region, those in device memory, imported ones: they are what they are.
+  // The null region, regions in device memory and imported regions cannot be changed.
   if (region.mr.addr == nullptr) return IBV_REREG_MR_ERR_INPUT;
   if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
   NicProcess& nic = *context_of(mr->context).nic;
@@ -114,10 +114,10 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova, u
   return register_region(pd, addr, length, iova, access);
 }
 
-// rdma-core 59 and later, whose header has the struct.
+// rdma-core 59 and later; their header declares the struct.
 ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, void* of_program) {
   const auto* const attributes = static_cast<const MrInitAttributes*>(of_program);
-  constexpr std::uint64_t iova = 1, addr = 2;  // the others: a dma-buf's descriptor, a DMA handle
+  constexpr std::uint64_t iova = 1, addr = 2;  // other bits: a dma-buf's descriptor, a DMA handle
   if (!(attributes->comp_mask & addr) || (attributes->comp_mask & ~(iova | addr))) {
     errno = EOPNOTSUPP;
     return nullptr;
@@ -128,7 +128,7 @@ ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, void* of_program) {
                          static_cast<unsigned>(attributes->access));
 }
 
-// Hints for a PCIe device's caches, of which there is none.
+// DMA handles are hints for a PCIe device's caches, and this device has none.
 void* ibv_alloc_dmah(ibv_context*, void*) {
   errno = EOPNOTSUPP;
   return nullptr;
@@ -155,8 +155,8 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, i
   return outcome;
 }
 
-// There is no pinning: pages are copied through the page tables of whoever owns them at that moment, so fork
-// needs no care.
+// Nothing is pinned: the NIC copies through the page tables that the owning process has at that
+// moment, so fork needs no care.
 int ibv_fork_init() { return 0; }
 ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
 int ibv_dontfork_range(void*, size_t) { return 0; }

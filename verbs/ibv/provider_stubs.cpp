@@ -1,16 +1,16 @@
 // The interface between libibverbs and hardware providers (nodes IBVERBS_PRIVATE_*).
 //
 // Programs that link libmlx5 or libefa for their direct-verbs calls (perftest, UCX) load those providers,
-// which bind all of these at load time. On the software NIC no provider ever gets a device, so the functions
-// are there to be bound: registration is accepted and forgotten, everything that would talk to a kernel
-// device fails with ENOSYS.
+// which bind all of these symbols at load time. On the software NIC no provider ever gets a device, so the
+// functions exist only to be bound. Registration is accepted and forgotten; a call that would talk to a
+// kernel device fails with ENOSYS.
 #include <cerrno>
 
 #include "verbs/ibv/private_nodes.hpp"
 
 extern "C" {
 
-// Read by providers when the kernel takes a device away; never, here.
+// Providers read it when the kernel takes a device away, which never happens here.
 bool verbs_allow_disassociate_destroy = false;
 
 void verbs_register_driver_25(const void*) {}
@@ -33,7 +33,7 @@ void* verbs_open_device(void*, void*) {
 }
 void verbs_init_cq(void*, void*, void*, void*) {}
 
-// Only for messages of theirs.
+// Providers use it only in their messages.
 const char* ibv_wr_opcode_str(unsigned) { return "unknown"; }
 
 WEIR_IN_OTHER_PRIVATE_NODES(verbs_allow_disassociate_destroy)
@@ -114,7 +114,7 @@ WEIR_NO_KERNEL_DEVICE(ibv_cmd_resize_cq)
 
 #undef WEIR_NO_KERNEL_DEVICE
 
-// Those that some releases have alone.
+// Functions that only some releases have.
 #define WEIR_NO_KERNEL_DEVICE(name) \
   int name() { return ENOSYS; }
 
@@ -141,7 +141,7 @@ WEIR_NO_KERNEL_DEVICE(ibv_cmd_read_comp_cntr)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_read_err_comp_cntr)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_set_comp_cntr)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_set_err_comp_cntr)
-// Its caller takes a pointer.
+// Returns a pointer, unlike the others.
 void* ibv_dmabuf_heap_alloc() {
   errno = EOPNOTSUPP;
   return nullptr;

@@ -17,7 +17,7 @@ namespace {
 using rnic::QpState;
 using rnic::QpType;
 
-// Granted also to those who ask for less, as other devices do; programs have come to count on some.
+// Granted even if the program asks for less, as other devices do; some programs rely on it.
 constexpr std::uint32_t least_inline = 64;
 
 std::optional<QpType> type_of(ibv_qp_type type) {
@@ -49,19 +49,19 @@ int check_caps(const ibv_qp_cap& cap, bool has_srq) {
 
 struct Origin {
   ibv_context* context;
-  ibv_pd* pd;     // but XRC_RECV
-  Xrcd* xrcd;     // XRC_RECV alone
-  bool extended;  // has the operations of ibv_wr_start and so on
+  ibv_pd* pd;     // absent for XRC_RECV
+  Xrcd* xrcd;     // XRC_RECV only
+  bool extended;  // has ibv_wr_start and the other builder operations
 };
 
-// What each type needs besides its capabilities; the rest it ignores, as ibv_create_qp_ex(3) says of XRC.
+// What each type needs besides its capabilities. Others are ignored, as ibv_create_qp_ex(3) says of XRC.
 bool complete(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
   if (type == QpType::xrc_recv) return origin.xrcd != nullptr;
   if (origin.pd == nullptr || init.send_cq == nullptr) return false;
   return type == QpType::xrc_send || init.recv_cq != nullptr;
 }
 
-// Of this context, or of one that is imported from it or it from: the kernel finds objects by open file.
+// All objects must belong to this context or to one that shares its file by import, as in the kernel.
 bool of_one_context(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
   const auto is_ours = [&](const auto* object) {
     return object == nullptr || object->context == origin.context ||
@@ -139,8 +139,8 @@ ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
   return &q;
 }
 
-// On a wire what was posted is gone by the time that its queue pair is destroyed, and programs that send do
-// not always poll (mckey). So those that wait for a connection have as long as making one may take.
+// On a wire, posted datagrams have left by the time their queue pair is destroyed, and programs that send do
+// not always poll (mckey). So datagrams that still wait for a connection get as long as making one may take.
 void send_waiting_datagrams(rnic::QueuePair& qp) {
   constexpr std::chrono::seconds longest_wait{1};
   constexpr std::chrono::milliseconds pause{1};
@@ -155,8 +155,8 @@ void send_waiting_datagrams(rnic::QueuePair& qp) {
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   if (init->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
     return create_rss_qp(context, init);
-  // Unknown fields must be refused: a caller that got a queue pair would go on to use them through null
-  // pointers.
+  // Refuse unknown fields: a caller that got a queue pair would go on to use those features
+  // through null pointers.
   const bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
   const std::uint32_t domain = xrc_recv ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
   const std::uint32_t known =
@@ -225,8 +225,8 @@ int ibv_destroy_qp(ibv_qp* qp) {
 }
 
 // For programs that may not wait: whether a peer is inside an operation on this queue pair and does not leave
-// at once (its process may be stopped). While it is, destroying the queue pair takes up to two seconds, and
-// deregistering what that operation reaches takes as long as it lasts.
+// at once (its process may be stopped). Until the peer leaves, destroying the queue pair takes up to two
+// seconds, and deregistering memory that the operation uses blocks.
 bool weir_peer_inside(ibv_qp* qp) { return qp_of(qp).nic_qp->initiator_inside(); }
 
 int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
@@ -234,8 +234,8 @@ int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
   return 1;  // the last byte of a WRITE becomes visible last (rnic/memory/copy.hpp)
 }
 
-// Enhanced connection establishment has nothing to negotiate here: what is set is accepted and given back as
-// zero.
+// Enhanced connection establishment has nothing to negotiate here: any options are
+// accepted and replaced by zero.
 int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
   if (ece->comp_mask != 0) return EINVAL;
   *ece = {};

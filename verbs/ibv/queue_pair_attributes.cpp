@@ -12,7 +12,7 @@ namespace {
 using rnic::QpState;
 using rnic::QpType;
 
-// Programs set up both kinds of XRC queue pair alike; what a kind has no use for is ignored.
+// Programs set up both kinds of XRC queue pair alike, so drop the attributes that a kind does not use.
 unsigned meaningful(unsigned mask, QpType type) {
   if (type == QpType::xrc_send) return mask & ~unsigned{IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER};
   if (type == QpType::xrc_recv)
@@ -20,7 +20,7 @@ unsigned meaningful(unsigned mask, QpType type) {
   return mask;
 }
 
-// As RoCE devices do: one path, so there is none to migrate to.
+// As on RoCE devices there is one path, and no alternate to migrate to.
 bool one_path(const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_ALT_PATH) return false;
   return !(mask & IBV_QP_PATH_MIG_STATE) || a.path_mig_state == IBV_MIG_MIGRATED;
@@ -30,7 +30,7 @@ constexpr unsigned qp_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE 
                                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
 
-// All that there are: what may come behind them nobody knows yet.
+// Every attribute of today's interface; later releases may add more.
 constexpr unsigned known_attributes = IBV_QP_RATE_LIMIT | (IBV_QP_RATE_LIMIT - 1);
 
 bool values_valid(const ibv_qp_attr& a, unsigned mask) {
@@ -64,7 +64,7 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_TIMEOUT) kept.timeout = a.timeout;
   if (mask & IBV_QP_RETRY_CNT) kept.retry_cnt = a.retry_cnt;
   if (mask & IBV_QP_RNR_RETRY) kept.rnr_retry = a.rnr_retry;
-  // The kernel masks them, too, instead of refusing: programs draw them at random.
+  // Programs draw PSNs at random, so mask them instead of refusing, as the kernel does.
   if (mask & IBV_QP_RQ_PSN) kept.rq_psn = a.rq_psn & largest_psn;
   if (mask & IBV_QP_SQ_PSN) kept.sq_psn = a.sq_psn & largest_psn;
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) kept.max_rd_atomic = a.max_rd_atomic;
@@ -74,14 +74,14 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_RATE_LIMIT) kept.rate_limit = a.rate_limit;
 }
 
-// On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs
-// set it up (ibv_rc_pingpong without -g). Where no path leads nobody answers.
+// On one host the destination QPN alone finds the peer, so a path without a GRH is accepted: old programs set
+// it up so (ibv_rc_pingpong without -g). If no path leads there, slot 0 ensures that nobody answers.
 rnic::Qpn destination(const Qp& qp) {
   const rnic::Qpn said(qp.attr.dest_qp_num);
   return qp.way.reach != Reach::nowhere ? said : rnic::Qpn(0, said.index());
 }
 
-// The slower of the limit that was set and the static rate of the path.
+// The lower of the queue pair's own limit and the static rate of its path.
 rnic::RateLimit rate_of(const Qp& qp) {
   rnic::RateLimit rate{.kbps = qp.attr.rate_limit, .burst_bytes = qp.burst_bytes};
   const std::uint32_t path_kbps = path_kbps_of(qp.attr.ah_attr);
@@ -106,12 +106,12 @@ bool apply(Qp& qp, QpState to, bool sqd_event) {
   return qp.nic_qp->modify(to, attributes);
 }
 
-// `burst_bytes`: with IBV_QP_RATE_LIMIT.
+// `burst_bytes` applies with IBV_QP_RATE_LIMIT.
 int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t burst_bytes) {
   if (mask & ~known_attributes) return EOPNOTSUPP;
   Qp& q = qp_of(qp);
   const auto type = q.nic_qp->config().type;
-  if (type == QpType::rss) return EOPNOTSUPP;  // it is ready, and its work queues have the states
+  if (type == QpType::rss) return EOPNOTSUPP;  // always ready; its work queues have the states
   const unsigned bits = meaningful(mask, type);
   const QpState from = q.nic_qp->state();
   if ((bits & IBV_QP_CUR_STATE) && attr.cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
@@ -119,7 +119,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   if (rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
   if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
   if (to == QpState::rtr && from == QpState::init) {
-    // A datagram queue pair has no path, whatever stands there.
+    // A datagram queue pair has no path, so ignore its address vector.
     NicProcess& nic = *context_of(qp->context).nic;
     const Way way = bits & IBV_QP_AV ? way_to(nic, attr.ah_attr, rnic::Qpn(attr.dest_qp_num), type) : Way{};
     if (way.reach == Reach::packets) {
@@ -137,8 +137,8 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
     q.burst_bytes = 0;
   }
   const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);
-  if (!done) return EBUSY;  // a stopped peer is in the middle of an operation on it
-  // Only what was asked for, here and in a query: programs keep what they know of the state there.
+  if (!done) return EBUSY;  // a stopped peer is inside an operation on it
+  // Update qp->state only if asked for, here and in a query: programs keep their own view there.
   if (mask & IBV_QP_STATE) qp->state = attr.qp_state;
   return 0;
 }

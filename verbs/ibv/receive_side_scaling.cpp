@@ -1,6 +1,6 @@
 // Queue pairs that spread frames over work queues: ibv_create_qp_ex(3) with an indirection table and a
-// receive hash. They have no queues and no states of their own, and receive what flows (flow.cpp) lead to
-// them from the beginning, as on NICs of the mlx5 family.
+// receive hash. They have neither queues nor states of their own. They receive the frames of their flows
+// (flow.cpp) from the beginning, as on NICs of the mlx5 family.
 #include "rnic/ethernet/receive_side_scaling.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ static_assert(field::source_ipv4 == IBV_RX_HASH_SRC_IPV4 && field::destination_i
 
 constexpr std::uint64_t known_fields = field::ipv4 | field::ipv6 | field::tcp | field::udp;
 
-// 0, or why not.
+// Returns 0 or an errno.
 int check_hash(const ibv_rx_hash_conf& hash, std::size_t entries) {
   if (hash.rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ || (hash.rx_hash_fields_mask & ~known_fields))
     return EOPNOTSUPP;
@@ -33,7 +33,7 @@ int check_hash(const ibv_rx_hash_conf& hash, std::size_t entries) {
   const bool both_protocols = (fields & field::tcp) && (fields & field::udp);
   if (both_versions || both_protocols) return EINVAL;
   if (hash.rx_hash_key_len != rnic::toeplitz_key_bytes || hash.rx_hash_key == nullptr) return EINVAL;
-  // Without a field everything goes to one entry.
+  // Without hash fields everything goes to one entry.
   return fields == 0 && entries != 1 ? EINVAL : 0;
 }
 
@@ -47,7 +47,7 @@ int check(const ibv_context* context, const ibv_qp_init_attr_ex& init) {
   if ((init.comp_mask & needed) != needed) return EINVAL;
   if (init.pd == nullptr || init.pd->context != context) return EINVAL;
   if (init.rwq_ind_tbl == nullptr || init.rwq_ind_tbl->context != context) return EINVAL;
-  // It sends nothing, and its work queues have the receives.
+  // It sends nothing, and the receives are posted to its work queues.
   if (init.cap.max_send_wr != 0 || init.cap.max_recv_wr != 0 || init.cap.max_recv_sge != 0 ||
       init.srq != nullptr)
     return EINVAL;

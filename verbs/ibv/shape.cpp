@@ -19,7 +19,7 @@ void for_each_word(std::string_view list, Take take) {
   }
 }
 
-// A name is a directory in sysfs and has its place in ibv_device.name.
+// A name becomes a directory in sysfs and must fit into ibv_device.name.
 bool name_valid(std::string_view name) {
   return name.size() < IBV_SYSFS_NAME_MAX &&
          std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });

@@ -1,5 +1,5 @@
-// What `weir run` was told about the devices: how many, their names, their GIDs. It travels in the
-// environment, because whoever reads it is a program that knows nothing of Weir.
+// What the user told `weir run` about the devices: their number, names and GIDs. It travels in the
+// environment, because the process that needs it runs a program that knows nothing of Weir.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,11 +20,11 @@ inline constexpr std::size_t max_devices = 16;
 struct Shape {
   std::vector<std::string> devices;
   std::vector<ibv_gid> gids;          // empty: the host's addresses
-  std::optional<ibv_mtu> active_mtu;  // none: what the interface carries (path.hpp)
+  std::optional<ibv_mtu> active_mtu;  // nullopt: what the interface carries (path.hpp)
 };
-// Nonsense is left out; a shape without a device has the default one.
+// Drops values that make no sense. If no device name is left, uses the default one.
 Shape parse_shape(const char* devices, const char* gids, const char* mtu = nullptr);
-// As the process was started; read once.
+// The shape that this process was started with; read once.
 const Shape& shape();
 
 inline std::uint32_t bytes_of(ibv_mtu mtu) { return 128u << static_cast<unsigned>(mtu); }

@@ -1,4 +1,4 @@
-// What programs ask libibverbs about a device's files. There is no kernel device: it answers from a list.
+// Answers what programs ask libibverbs about a device's files. There is no kernel device, only a list.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ std::optional<std::string> device_file(std::size_t device, std::string_view path
   return std::nullopt;
 }
 
-// Which device's directory that path is or lies in, and what follows it.
+// The device whose directory contains that path; leaves the rest of the path in `path`.
 std::optional<std::size_t> device_of(std::string_view& path) {
   if (!path.starts_with(class_path)) return std::nullopt;
   const std::string_view inside = path.substr(class_path.size());

@@ -7,10 +7,10 @@ namespace {
 
 using C = CountersSeen;
 
-// The port is the NIC's, whoever uses it. Nothing cuts a message into packets here, so a message is one, and
-// so is the answer to a READ or an atomic; there are no acknowledgements. Nothing is lost or comes out of
-// order between two processes of a host: those counters stand at zero because it does not happen. What a
-// responder counts on hardware and what its requester does are one event here, and one counter.
+// These are the NIC's counters, whatever program uses it. A message on this host is never cut into packets,
+// so it counts as one, as does the response to a READ or an atomic; there are no acknowledgements. Between
+// two processes of a host nothing is lost or reordered: those counters are truly zero. Hardware counts a
+// responder's event and its requester's reaction apart; here they are one event and one counter.
 constexpr std::uint64_t word = 4;  // IBA 16.1.3.5: PortXmitData and PortRcvData count 32-bit words
 constexpr CounterTerms messages_out = {&C::sends,   &C::writes,       &C::reads,
                                        &C::atomics, &C::reads_served, &C::atomics_served};
@@ -40,7 +40,7 @@ constexpr SysfsCounter counters[] = {
     {"counters/excessive_buffer_overrun_errors"},
     {"counters/VL15_dropped"},
 
-    // The names of mlx5.
+    // Named as in mlx5.
     {"hw_counters/rx_write_requests", {&C::writes_served}},
     {"hw_counters/rx_read_requests", {&C::reads_served}},
     {"hw_counters/rx_atomic_requests", {&C::atomics_served}},
@@ -59,7 +59,7 @@ constexpr SysfsCounter counters[] = {
     {"hw_counters/resp_cqe_flush_error", {&C::receives_flushed}},
     {"hw_counters/resp_remote_access_errors", {&C::remote_access_errors}},
 
-    // Those of Soft-RoCE (rxe) that mlx5 has under no name or another.
+    // Soft-RoCE (rxe) counters that mlx5 lacks or names differently.
     {"hw_counters/sent_pkts", messages_out},
     {"hw_counters/rcvd_pkts", messages_in},
     {"hw_counters/rdma_sends", {&C::sends}},
@@ -81,7 +81,7 @@ std::uint64_t SysfsCounter::of(const CountersSeen& port) const {
   std::uint64_t sum = 0;
   for (const CounterTerm term : plus)
     if (term != nullptr) sum += port.*term;
-  // The two are not read at one moment, and a counter never goes back below nothing.
+  // The two counters are not read at the same moment, so the difference must not fall below zero.
   if (minus != nullptr) sum -= std::min(sum, port.*minus);
   return sum / unit;
 }

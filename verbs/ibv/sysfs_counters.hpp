@@ -1,4 +1,4 @@
-// The counters below /sys/class/infiniband/NAME/ports/1: which there are, and of what they are the sums.
+// The counters below /sys/class/infiniband/NAME/ports/1, and the NIC counters that each adds up.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 namespace weir::verbs {
 
 using CounterTerm = std::uint64_t CountersSeen::*;
-using CounterTerms = std::array<CounterTerm, 7>;  // the rest are nullptr
+using CounterTerms = std::array<CounterTerm, 7>;  // unused places are nullptr
 
 struct SysfsCounter {
   std::string_view path;   // below the port's directory: "counters/..." as the InfiniBand core names them,
                            // "hw_counters/..." as drivers of RoCE devices do
-  CounterTerms plus = {};  // none: never happens here
+  CounterTerms plus = {};  // empty: never happens here
   CounterTerm minus = nullptr;
-  std::uint64_t unit = 1;  // of what is added up, in one count
+  std::uint64_t unit = 1;  // units of the sum for one count
 
   std::uint64_t of(const CountersSeen& port) const;
 };

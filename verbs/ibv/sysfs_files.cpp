@@ -36,7 +36,7 @@ void add_gids(std::vector<SysfsFile>& files) {
     const auto entry = gid_at(i);
     const ibv_gid gid = entry.value_or(GidEntry{}).gid;
     files.push_back({"ports/1/gids/" + number, grouped(gid.raw, sizeof gid.raw)});
-    if (!entry) continue;  // the kernel has no attributes of an empty place
+    if (!entry) continue;  // the kernel shows no attributes of an empty place
     files.push_back({"ports/1/gid_attrs/types/" + number, "RoCE v2"});
     files.push_back({"ports/1/gid_attrs/ndevs/" + number, interface_name(entry->interface_index)});
   }
@@ -44,7 +44,7 @@ void add_gids(std::vector<SysfsFile>& files) {
 
 }  // namespace
 
-// A hash of the host's name (FNV-1a).
+// The low 24 bits are a hash of the host's name (FNV-1a); the device's number comes above them.
 __be64 device_guid(std::size_t device) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);

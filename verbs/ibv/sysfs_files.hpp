@@ -1,5 +1,5 @@
-// The files of a device below /sys/class/infiniband/NAME: one list, from which libibverbs answers and the
-// view is built.
+// The files of a device below /sys/class/infiniband/NAME. libibverbs answers from this one list, and
+// the view is built from it.
 #pragma once
 
 #include <linux/types.h>
@@ -15,10 +15,10 @@ struct SysfsFile {
 };
 std::vector<SysfsFile> device_files(std::size_t device);
 
-// Locally administered; the same on every start on a host, and another for each device.
+// Locally administered. It is the same on every start on a host and differs between devices.
 __be64 device_guid(std::size_t device);
 
-// The interface behind the first GID; empty: there is none.
+// The interface of the first GID; empty: no interface.
 std::string device_interface();
 
 }  // namespace weir::verbs

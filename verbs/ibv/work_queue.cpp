@@ -1,8 +1,8 @@
 // Work queues: ibv_create_wq(3), ibv_modify_wq(3), ibv_destroy_wq. Receives are posted to them as to queue
-// pairs (posting.cpp), and complete with the work queue's number as `qp_num`.
+// pairs (posting.cpp) and complete with the work queue's number as `qp_num`.
 //
-// In RESET a work queue has no receives and takes none; in ERR those that it has are flushed. What is led to
-// it in either is lost.
+// In RESET a work queue has no receives and accepts none; in ERR its receives are flushed. Frames that
+// arrive in either state are lost.
 #include <algorithm>
 #include <cerrno>
 
@@ -14,7 +14,7 @@ namespace {
 
 using rnic::QpState;
 
-// 0, or why not.
+// Returns 0 or an errno.
 int check(const ibv_context* context, const ibv_wq_init_attr& init) {
   const bool flags = (init.comp_mask & IBV_WQ_INIT_ATTR_FLAGS) && init.create_flags != 0;
   if ((init.comp_mask & ~unsigned{IBV_WQ_INIT_ATTR_FLAGS}) || flags) return EOPNOTSUPP;
@@ -47,7 +47,7 @@ ibv_wq_state state_of(const Wq& wq) {
   }
 }
 
-// A work queue comes out of ERR by way of RESET, and has nothing to flush before it was ready.
+// A work queue leaves ERR only through RESET, and enters ERR only once it was ready.
 bool may_move(ibv_wq_state from, ibv_wq_state to) {
   switch (to) {
     case IBV_WQS_RESET:
@@ -94,7 +94,7 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* init) {
   wq->wq.wq_type = init->wq_type;
   wq->wq.post_recv = post_wq_recv;
   pd_of(init->pd).users.fetch_add(1);
-  return &wq->wq;  // ibv_create_wq, which is inline, makes its mutex and condition
+  return &wq->wq;  // the inline ibv_create_wq initializes its mutex and condition variable
 }
 
 int modify_wq(ibv_wq* wq, ibv_wq_attr* attr) {

@@ -1,4 +1,4 @@
-// Extended reliable connections: domains, the numbers of XRC SRQs, further handles on XRC_RECV queue pairs
+// Extended reliable connections: domains, numbers of XRC SRQs, and further handles on XRC_RECV queue pairs
 // (ibv_open_xrcd(3), ibv_get_srq_num(3), ibv_open_qp(3)).
 #include <cerrno>
 #include <map>
@@ -18,8 +18,8 @@ Shared& shared_queue_pairs() {
   return *all;
 }
 
-// By a handle that this process has, else where its number says; nullptr: not in that domain. Under the
-// mutex.
+// Finds the queue pair through a handle of this process, else by its number; nullptr: not in that
+// domain. Call with the mutex held.
 rnic::QueuePair* find_or_open(Context& context, const ibv_qp_open_attr& attr) {
   const std::uint64_t domain = xrcd_of(attr.xrcd).identity;
   const auto found = shared_queue_pairs().handles.find(attr.qp_num);
@@ -76,11 +76,11 @@ bool last_handle_of(Qp& qp) {
     handles.erase(found);
     return true;
   }
-  qp.nic_qp->set_cookie(found->second.front());  // its events go on to who is left
+  qp.nic_qp->set_cookie(found->second.front());  // a remaining handle gets its events
   return false;
 }
 
-// Whoever has it open may have modified it.
+// Another holder of the queue pair may have modified it.
 void refresh_shared(Qp& qp) {
   const rnic::QpAttributes shared = qp.nic_qp->shared_attributes();
   qp.attr.qp_access_flags = shared.access;

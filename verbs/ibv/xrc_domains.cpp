@@ -12,11 +12,11 @@
 namespace weir::verbs {
 namespace {
 
-// Two files: closing any descriptor of a file gives up all record locks on it.
+// Two files, because closing any descriptor of a file drops all record locks on it.
 constexpr const char* holders_name = "xrc-domains";
 constexpr const char* lock_name = "xrc-lock";
 
-// Odd: named. Different files may only meet by a wild coincidence of device numbers.
+// Odd: named by a file. Two files get one identity only by an unlikely coincidence of device numbers.
 std::uint64_t identity_of(const struct stat& file) {
   return (static_cast<std::uint64_t>(file.st_ino) ^ static_cast<std::uint64_t>(file.st_dev) << 40) << 1 | 1;
 }
@@ -54,16 +54,16 @@ std::optional<std::uint64_t> XrcDomains::open(const ibv_xrcd_init_attr& init, co
   forget_parents();
   if (init.fd == -1) return draw_private_identity();
   struct stat file{};
-  if (::fstat(init.fd, &file) != 0) return std::nullopt;  // errno says: EBADF
+  if (::fstat(init.fd, &file) != 0) return std::nullopt;  // errno: EBADF
   return open_named(identity_of(file), init.oflags, directory);
 }
 
-// The answers of the kernel's ib_uverbs_open_xrcd, as the manual page names none.
+// The manual page names no errors, so these are the ones of the kernel's ib_uverbs_open_xrcd.
 std::optional<std::uint64_t> XrcDomains::open_named(std::uint64_t identity, int oflags,
                                                     const std::string& directory) {
   const link::UniqueFd folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return std::nullopt;
-  // So that of two processes which make it with O_EXCL one fails.
+  // The lock lets only one of two processes succeed that create the domain with O_EXCL.
   const auto alone = link::FileLock::take(folder.get(), lock_name, directory);
   if (!alone) return fails(static_cast<int>(alone.error().code));
   if (!holders_)
@@ -91,7 +91,7 @@ void XrcDomains::close(std::uint64_t identity) {
   (void)::fcntl(holders_.get(), F_SETLK, &free);
 }
 
-// Record locks are not inherited: what the parent has open the child has not.
+// A forked child does not inherit record locks, so its parent's domains are not open in it.
 void XrcDomains::forget_parents() {
   if (owner_ == ::getpid()) return;
   owner_ = ::getpid();
