@@ -117,7 +117,7 @@ std::string parked_line(const rnic::SendWqe& wqe, rnic::Tracer::WaitsFor what) {
 
 std::string completion_line(const rnic::WorkCompletion& wc) {
   std::string text;
-  // Of the rest only wr_id and qp_num mean something (ibv_poll_cq(3)).
+  // After an error only wr_id and qp_num are valid besides the status (ibv_poll_cq(3)).
   if (wc.status != rnic::WcStatus::success) {
     add(text, "comp wr_id 0x%" PRIx64 ": %s", wc.wr_id,
         ibv_wc_status_str(static_cast<ibv_wc_status>(wc.status)));

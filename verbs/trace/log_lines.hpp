@@ -1,5 +1,5 @@
-// The lines of the log: what happened, in words. Without time, process and queue pair, which the tracer puts
-// in front.
+// The text of the log's lines. The tracer puts time, process and queue
+// pair in front of each.
 #pragma once
 
 #include <span>

@@ -32,10 +32,10 @@ struct Segments {
   Operation first, middle, last, only;
 };
 
-// Of a message that is never cut.
+// For a message that is never cut.
 constexpr Segments always(Operation one) { return {one, one, one, one}; }
 
-// Nothing: it is local, and no packet.
+// nullopt: the request is local and sends no packet.
 std::optional<Segments> segments_of(rnic::SendOpcode opcode) {
   using enum Operation;
   struct Row {
@@ -133,7 +133,7 @@ void answers_of(Conversation& with, const rnic::SendWqe& wqe, std::span<const st
   take(frame);
 }
 
-// Table 45's code for what the requester was told; nullopt: nobody told it.
+// The NAK code of Table 45 that the requester received; nullopt: it received none.
 std::optional<std::uint8_t> nak_code(rnic::WcStatus status) {
   switch (status) {
     case rnic::WcStatus::rem_inv_req_err:
@@ -158,14 +158,14 @@ void packets_of(Conversation& with, const rnic::SendWqe& wqe, rnic::WcStatus sta
   const std::uint32_t count = comes_back(wqe.opcode) ? 1 : packet_count(payload.size(), with.mtu);
   if (status != rnic::WcStatus::success) {
     const auto code = nak_code(status);
-    const bool sent = code || status == rnic::WcStatus::retry_exc_err;  // else it never left
+    const bool sent = code || status == rnic::WcStatus::retry_exc_err;  // otherwise it was never sent
     if (sent) take(request(with, wqe, *segments, payload, 0, count));
     if (code) take(answer(with, Operation::acknowledge, with.psn, wire::nak | *code));
     return;
   }
   for (std::uint32_t i = 0; i < count; ++i) take(request(with, wqe, *segments, payload, i, count));
   if (reliable) answers_of(with, wqe, payload, with.psn + count - 1, take);
-  // A READ takes a number for each packet of its answer (IBA 9.7.3.1).
+  // A READ uses one PSN for each packet of its response (IBA 9.7.3.1).
   with.psn = (with.psn + (read ? packet_count(payload.size(), with.mtu) : count)) & max_psn;
 }
 
@@ -174,8 +174,8 @@ void packets_of_refusal(const Conversation& with, const rnic::SendWqe& wqe,
   const auto segments = segments_of(wqe.opcode);
   if (!segments) return;
   const std::uint32_t count = comes_back(wqe.opcode) ? 1 : packet_count(payload.size(), with.mtu);
-  // A receive is missed where it is needed: by a SEND's first packet, by a WRITE's last, which has the
-  // immediate.
+  // The missing receive is noticed where it is needed: at the first packet of a SEND, and at the last packet
+  // of a WRITE, which carries the immediate.
   const bool write = wqe.opcode == rnic::SendOpcode::rdma_write_with_imm;
   const std::uint32_t refused = write ? count - 1 : 0;
   for (std::uint32_t i = 0; i <= refused; ++i) take(request(with, wqe, *segments, payload, i, count));

@@ -1,8 +1,8 @@
-// The RoCEv2 packets that a work request stands for, as they would be on a wire that loses nothing: its
-// requests, and the answers to them, at the time when it was executed.
+// The RoCEv2 packets that a work request would be on a wire that loses nothing: its requests and their
+// responses, at the time of execution.
 //
-// Each process shows what it asked for and how that was answered, so that the captures of two that talk hold
-// each packet once. Pure: addresses, numbers and payload are given.
+// Each process records its own requests and the responses to them, so the captures of two communicating
+// processes together hold each packet once. Pure: addresses, numbers and payload are passed in.
 #pragma once
 
 #include <functional>
@@ -26,10 +26,10 @@ struct Conversation {
 
 using TakePacket = std::function<void(const wire::Frame&)>;
 
-// `payload` is what the request carries or, of READs and atomics, what came back.
+// `payload` is what the request carries; for READs and atomics it is what the response carries.
 void packets_of(Conversation&, const rnic::SendWqe&, rnic::WcStatus, std::span<const std::byte> payload,
                 const TakePacket&);
-// Its first packet, and the answer that no receive is posted; nothing answers where the peer is silent.
+// The first packet and its RNR NAK. If the peer is silent, there is no answer.
 void packets_of_refusal(const Conversation&, const rnic::SendWqe&, std::span<const std::byte> payload,
                         std::uint8_t rnr_timer, const TakePacket&);
 

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::uint8_t usual_hops = 64;
 
-// Locally administered; nobody has it.
+// A locally administered address that belongs to nobody.
 constexpr wire::Mac any_mac = {0x02, 'W', 'e', 'i', 'r', 0};
 
-// The same for all packets of a queue pair, as switches that spread flows want it (annex A17.4.5.2).
+// One port for all packets of a queue pair, so that switches can spread flows by it (annex A17.4.5.2).
 std::uint16_t source_port(rnic::Qpn own) {
   return static_cast<std::uint16_t>(0xc000 | (own.value() & 0x3fff));
 }

@@ -1,4 +1,4 @@
-// The addresses that packets would carry: from address vectors to Ethernet, IP and UDP.
+// The addresses of a packet: turns address vectors into Ethernet, IP and UDP headers.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,13 +10,13 @@ namespace weir::verbs {
 
 std::uint32_t mtu_bytes(ibv_mtu);
 
-// From a connected queue pair's address vector; loopback where it names no GID.
+// From a connected queue pair's address vector; loopback if it names no GID.
 wire::Route route_of(const ibv_ah_attr&, rnic::Qpn own);
-// From the GRH that an address handle prepared (40 bytes; an IPv4 header stands in the last 20); nullptr:
-// loopback.
+// From the GRH that an address handle prepared (40 bytes; an IPv4 header fills the last
+// 20); nullptr: loopback.
 wire::Route route_of(const std::byte* grh, rnic::Qpn own);
-// Of a packet that a socket sent or took. The IPv4 ID, which a socket does not see of what it takes, is the
-// one that the packet's ICRC says.
+// For a packet that a socket sent or received. A socket does not see the IPv4 ID of a received packet, so it
+// is derived from the packet's ICRC.
 wire::Route route_of(const rnic::WirePacket&);
 wire::Route reversed(const wire::Route&);
 

@@ -61,8 +61,8 @@ std::size_t TraceFile::records_that_fit(std::uint64_t file_bytes) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(ends_, limit_bytes_ - taken) - ends_.begin());
 }
 
-// Under a lock between processes while the file is empty, so that one head is written, and near the limit. In
-// between O_APPEND alone keeps the records of two apart, and a record costs two system calls, not five.
+// Locks the file against other processes while it is empty, so that one head is written, and near its limit.
+// In between, O_APPEND keeps records apart by itself, and a record costs two system calls instead of five.
 void TraceFile::write_out(bool regardless) {
   if (buffer_.empty()) return;
   const int fd = file_.get();

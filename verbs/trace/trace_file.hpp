@@ -1,8 +1,8 @@
 // A file that several processes append whole records to.
 //
-// Records wait in a buffer of bounded size, which is written when it is full and when flush() is called. So a
-// traced program waits for the file, and nothing is dropped for lack of a reader.
-// What is dropped, because the file reached its limit or could not be written, is counted. Not thread-safe.
+// Records wait in a buffer of bounded size, which is written when it is full and by flush(). So a traced
+// program waits for the file, and nothing is lost because a reader is slow. Records dropped because the file
+// reached its limit or could not be written are counted. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ namespace weir::verbs {
 
 class TraceFile {
  public:
-  // "-" is standard error, which has no limit. Whoever finds the file empty writes `head` first. nullopt with
-  // errno: it cannot be opened.
+  // "-" is standard error, which has no limit. The process that finds the file empty writes `head` first.
+  // nullopt with errno: the file cannot be opened.
   static std::optional<TraceFile> open(const std::string& path, std::uint64_t limit_bytes,
                                        std::vector<std::byte> head);
 
-  // One record, of one event.
+  // Appends one record, which describes one event.
   void append(std::span<const std::byte> record);
   void flush();
   std::uint64_t dropped() const { return dropped_; }
-  // Past the limit too: the last word.
+  // For the last record: ignores the limit.
   void append_regardless(std::span<const std::byte> record);
 
  private:
@@ -39,9 +39,9 @@ class TraceFile {
   std::uint64_t limit_bytes_;
   std::vector<std::byte> head_;
   std::vector<std::byte> buffer_;
-  std::vector<std::size_t> ends_;  // of the records in the buffer
+  std::vector<std::size_t> ends_;  // where each record in the buffer ends
   std::uint64_t dropped_ = 0;      // records
-  bool full_ = false;              // one did not fit, and none is to follow it
+  bool full_ = false;              // a record did not fit, so none may follow
 };
 
 }  // namespace weir::verbs

@@ -47,7 +47,7 @@ const ibv_context* context_of(const rnic::QueuePair& qp) {
   return static_cast<const Qp*>(object)->ex.qp_base.context;
 }
 
-// Then the packets themselves are written (on_wire), and none that it stands for.
+// Real packets are then written as they pass (on_wire), and no packets are made up for the request.
 bool goes_by_wire(const rnic::QueuePair& qp, const rnic::SendWqe& wqe) {
   if (qp.config().type == rnic::QpType::ud)
     return wqe.datagram.path != nullptr && wqe.datagram.path->packet_bytes != 0;
@@ -92,7 +92,7 @@ VerbsTracer::VerbsTracer(NicProcess& nic, TraceWish wish) : nic_(nic), wish_(std
   pcap_ = open(wish_.pcap, wire::pcapng_section("weir trace", "weir"));
 }
 
-// By the whole number, or by the index that is its lower part: a process's first queue pair has 2.
+// Matches the whole number or the index in its lower bits: the first queue pair of a process has 2.
 bool VerbsTracer::wanted(rnic::Qpn qpn) const {
   return wish_.qps.empty() || std::ranges::any_of(wish_.qps, [&](std::uint32_t wish) {
            return wish == qpn.value() || (wish < rnic::max_qps && wish == qpn.index());
@@ -118,7 +118,7 @@ void VerbsTracer::receive_posted(const rnic::QueuePair& qp, std::uint64_t wr_id,
   log(qp.qpn(), line);
 }
 
-// Of the NIC's, not of a device's: what `weir run --devices` makes are all the one.
+// Receives of an SRQ belong to the NIC, not to a device: all devices of `weir run --devices` are the one NIC.
 void VerbsTracer::receive_posted(rnic::Qpn srq, std::uint64_t wr_id, std::span<const rnic::Sge> sges) {
   if (!log_ || !wish_.qps.empty()) return;
   const std::string line = "srq " + receive_line(wr_id, sges);
@@ -182,7 +182,7 @@ void VerbsTracer::forgotten(const rnic::QueuePair& qp) {
   conversations_.erase(qp.qpn().value());
 }
 
-// Under mutex_, as all below.
+// Call this and the functions below with mutex_ held.
 void VerbsTracer::log(rnic::Qpn qpn, const std::string& line) {
   const auto device = devices_.find(qpn.value());
   log(device != devices_.end() ? device->second.c_str() : "-", qpn, line);
@@ -214,8 +214,8 @@ Conversation& VerbsTracer::conversation(const rnic::QueuePair& qp, const rnic::S
   return with;
 }
 
-// Its memory was checked before it was executed, and is the NIC's until its completion is polled. What the
-// program took away since is zeros.
+// The memory was checked before execution, and the NIC owns it until its completion is polled. Memory that
+// the program has unmapped since is shown as zeros.
 std::vector<std::byte> VerbsTracer::payload_of(const rnic::QueuePair& qp, rnic::SendWqe& wqe) const {
   if (wqe.inlined) return {wqe.inline_data(), wqe.inline_data() + wqe.inline_bytes};
   if (wqe.opcode == rnic::SendOpcode::bind_window || wqe.opcode == rnic::SendOpcode::local_invalidate)
@@ -295,7 +295,7 @@ void trace_if_wanted(NicProcess& nic) {
   auto wish = trace_wish([](const char* name) { return static_cast<const char*>(::secure_getenv(name)); });
   if (!wish) return;
   if (one.pid == 0) std::atexit(finish_at_exit);
-  // A forked child has a NIC of its own; its parent's tracer and what waits in it are the parent's.
+  // A forked child has its own NIC. The parent's tracer and the records in its buffer stay the parent's.
   one.tracer = new VerbsTracer(nic, std::move(*wish));
   one.pid = ::getpid();
   nic.adapter().set_tracer(one.tracer);

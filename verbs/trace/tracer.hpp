@@ -1,11 +1,11 @@
-// `weir trace`, from inside the traced program: writes what the NIC is asked for and what comes of it as a
-// log and as packets.
+// `weir trace` inside the traced program: writes the NIC's requests and their results
+// as a log and as packets.
 //
-// Each event is written before the call that brought it goes on: a program that ends by _exit, by a signal or
-// by execve has in the file what it did until then.
+// Each event is written before the call that caused it returns. If the program ends by _exit, a signal or
+// execve, the file holds everything up to then.
 //
-// The launcher says by environment what is wanted; without it there is no tracer, and queue pairs look at a
-// null pointer. Threading: the NIC's threads call in; one mutex, which is a leaf, orders what they write.
+// The launcher configures it through the environment. Without that there is no tracer, and queue pairs test a
+// null pointer. Threading: the NIC's threads call in; one leaf mutex serializes what they write.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ namespace weir::verbs {
 
 inline constexpr char trace_log_variable[] = "WEIR_TRACE_LOG";    // path of the log, "-": standard error
 inline constexpr char trace_pcap_variable[] = "WEIR_TRACE_PCAP";  // path of the packets
-// Numbers or indices, comma-separated; none: all.
+// Numbers or indices of queue pairs, comma-separated; unset: all.
 inline constexpr char trace_qps_variable[] = "WEIR_TRACE_QPS";
 inline constexpr char trace_limit_variable[] = "WEIR_TRACE_LIMIT";  // bytes of each file
 inline constexpr char trace_snap_variable[] = "WEIR_TRACE_SNAP";    // bytes kept of a packet
@@ -35,7 +35,7 @@ struct TraceWish {
   std::uint64_t limit_bytes = 1ull << 30;
   std::size_t snap_bytes = SIZE_MAX;
 };
-// What the environment asks for; nullopt: nothing.
+// What the environment configures; nullopt: no tracing.
 std::optional<TraceWish> trace_wish(const char* (*variable)(const char*));
 
 class VerbsTracer final : public rnic::Tracer {
@@ -51,11 +51,11 @@ class VerbsTracer final : public rnic::Tracer {
   void on_wire(std::span<const rnic::WirePacket>) override;
   void forgotten(const rnic::QueuePair&) override;
 
-  // What others of this process have to say: connection management.
+  // Lines that other parts of this process add: connection management.
   bool logs() const { return log_.has_value(); }
   void line(rnic::Qpn, const std::string& text);
 
-  // Says how much is missing.
+  // Writes how many records were dropped.
   void finish();
 
  private:
@@ -74,7 +74,7 @@ class VerbsTracer final : public rnic::Tracer {
   std::map<std::uint32_t, Conversation> conversations_;
 };
 
-// Before the NIC's first queue pair: traces it if the environment says so. Once for each NIC.
+// Call it before the NIC's first queue pair: traces the NIC if the environment says so. Once per NIC.
 void trace_if_wanted(NicProcess&);
 
 }  // namespace weir::verbs
