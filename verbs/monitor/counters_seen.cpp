@@ -82,7 +82,7 @@ const char* type_name(std::uint16_t type) {
   return "?";
 }
 
-// A work queue's are what verbs calls them.
+// A work queue has states of its own; these are their verbs names.
 const char* state_name(std::uint16_t type, std::uint32_t state) {
   const bool work_queue = type == static_cast<std::uint16_t>(rnic::QpType::work_queue);
   if (work_queue && state == static_cast<std::uint32_t>(rnic::QpState::rtr)) return "RDY";
@@ -133,8 +133,8 @@ void add(CountersSeen& to, CountersSeen what) {
 
 ProcessSeen read_counters(const rnic::SegmentHeader& from, rnic::Slot slot,
                           std::vector<QueuePairSeen>& queue_pairs) {
-  // A queue pair that is destroyed meanwhile would be counted twice or not at all, so look again; not for
-  // ever, because its process may stand still right then.
+  // A queue pair destroyed during the read would be counted twice or not at all, so read again. The number of
+  // tries is bounded, because the process may be stopped in the middle of that.
   constexpr int tries = 100;
   ProcessSeen process{};
   for (int i = 0; i < tries; ++i) {

@@ -1,4 +1,4 @@
-// What a process's segment says it counted, as those see it who watch.
+// Reads the counters in a process's segment from outside that process.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace weir::verbs {
 
-// `queue_pairs` is filled and pointed to.
+// Fills `queue_pairs`; the result points into it.
 ProcessSeen read_counters(const rnic::SegmentHeader&, rnic::Slot, std::vector<QueuePairSeen>& queue_pairs);
 
-// All of CountersSeen is numbers of one type.
+// CountersSeen consists of 64-bit numbers only; this is the array of them.
 std::span<std::uint64_t> words_of(CountersSeen&);
 void add(CountersSeen& to, CountersSeen what);
 

@@ -1,8 +1,8 @@
 // Looks at the counters of the processes of one runtime directory.
 //
-// A monitor attaches to the same-host link like any process, but has no NIC: its greeting shows none, so
-// nobody sends to it. It maps what the others show read-only, and hears of their end by the end of the
-// connection. Not thread-safe.
+// A monitor attaches to the same-host link like any process but has no NIC. Its greeting shows none, so
+// nobody sends to it. It maps the segments of the others read-only. When a connection ends, it knows that the
+// process has ended. Not thread-safe.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the port counted: the sums of all processes, those that ended included (port_ledger.hpp).
+// The port's counters: sums over all processes, including those that have ended (port_ledger.hpp).
 #include <cstdlib>
 #include <vector>
 
@@ -21,7 +21,7 @@ extern "C" int weir_monitor_port(std::uint64_t bytes, CountersSeen* sums) {
   const auto visit = [](void* into, const ProcessSeen* seen) {
     static_cast<std::vector<Living>*>(into)->push_back({seen->identity, seen->sums});
   };
-  (void)(*monitor)->look(visit, &living);  // who does not answer is counted when it was, or will be, seen
+  (void)(*monitor)->look(visit, &living);  // a process that does not answer reports itself earlier or later
   if (auto ledger = PortLedger::open((*monitor)->directory(), PortLedger::Missing::make_it)) {
     for (const Living& one : living) ledger->report(one.identity, one.seen);
     *sums = ledger->total();

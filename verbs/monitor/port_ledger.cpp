@@ -14,21 +14,21 @@
 namespace weir::verbs {
 namespace {
 
-// "WEIRPRT" and the size of an account: another version's file is begun anew.
+// "WEIRPRT" and the size of an account: a file of another version is started afresh.
 constexpr std::uint64_t magic = 0x57454952'50525400 ^ sizeof(CountersSeen);
 
 struct Account {
-  std::uint64_t identity = 0;  // 0: nobody's yet
+  std::uint64_t identity = 0;  // 0: unused
   CountersSeen most{};
 };
 
 }  // namespace
 
-// Sparse: only accounts that were used have pages.
+// A sparse file: only the pages of used accounts exist.
 struct PortLedger::File {
   std::uint64_t magic = verbs::magic;
-  std::uint64_t accounts_opened = 0;  // ever; the next one's place is that modulo max_accounts
-  CountersSeen closed{};              // of accounts whose place another took
+  std::uint64_t accounts_opened = 0;  // ever; the next account goes to this number modulo max_accounts
+  CountersSeen closed{};              // sum of the accounts that were replaced
   std::array<Account, max_accounts> accounts{};
 };
 

@@ -1,13 +1,13 @@
-// What the port counted since somebody first asked: the sums that outlive the processes that counted.
+// The port's counters since somebody first read them: sums that outlive the processes that counted.
 //
-// A device's counters go on when a program ends; a process's are in memory that ends with it. So the first
-// look at the port's counters makes a ledger, a file in the runtime directory, with an account for each
-// process. Whoever sees a process's counters reports them: those who look, the process itself when it exits,
-// and the neighbours of one that was killed. Counters only grow, so an account keeps the most that was ever
-// reported, and it does not matter who reports, how often, or in which order. What a killed process did after
-// the last report is lost if it had no neighbour.
+// A device's counters continue when a program ends, but a process's counters lie in memory that ends with it.
+// So the first read of the port's counters creates a ledger, a file in the runtime directory, with an account
+// for each process. A process's counters are reported by everyone who reads them, by the process itself when
+// it exits, and by the neighbours of a killed process. Counters only grow, so an account keeps the maximum
+// ever reported: it does not matter who reports, how often or in which order. If a killed process had no
+// neighbour, what it counted after its last report is lost.
 //
-// Where nobody looked there is no ledger, and nobody reports. It stays until the directory is removed.
+// If nobody ever read them, there is no ledger and nobody reports. It lasts as long as the directory.
 #pragma once
 
 #include <optional>
@@ -22,12 +22,12 @@ namespace weir::verbs {
 class PortLedger {
  public:
   static constexpr const char* file_name = "lasting-port-counters";
-  // Accounts that are kept apart. Further ones take the place of the oldest, whose sums stay in the total:
-  // more than there can be processes at a time, so a report that comes late still finds its own.
+  // The number of separate accounts. A further one replaces the oldest, whose sums stay in the total. More
+  // processes than this cannot run at a time, so a late report still finds its account.
   static constexpr std::size_t max_accounts = 2048;
 
   enum class Missing { make_it, leave_it };
-  // Locked until it is destroyed. Nothing: there is none, or the directory cannot be written to.
+  // Holds a lock until destroyed. nullopt: there is no ledger, or the directory cannot be written.
   static std::optional<PortLedger> open(const std::string& directory, Missing);
 
   void report(std::uint64_t identity, CountersSeen seen);
