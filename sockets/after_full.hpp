@@ -1,9 +1,9 @@
-// How many bytes go by TCP after a ring was full: TCP buffers more, and each change of carriers costs a round
-// trip to the other host. `least` at first, twice as many each time it is full again, `most` at last; from
-// `least` again after as many bytes by the ring as show that the reader keeps up. A send counts as
-// `least_a_send`, so that who asks and answers in small pieces later is back soon.
+// How many bytes go by TCP after the ring was full. TCP buffers more, and each change of carrier costs a
+// round trip to the other host. The amount starts at `least`, doubles each time the ring is full again, and
+// stops at `most`. It returns to `least` once `keeps_up` bytes by the ring show that the reader keeps up. A
+// send counts as at least `least_a_send`, so a program that turns to small requests is soon back on the ring.
 //
-// Pure. One thread at a time: the send gate's.
+// Pure. Not thread-safe: the send gate guards it.
 #pragma once
 
 #include <algorithm>

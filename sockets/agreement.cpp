@@ -1,10 +1,10 @@
-// How two ends find each other in the table and connect their queue pairs. Service thread, but renew() and
-// become_childs().
+// How two ends on one host find each other in the table and connect their queue pairs. Runs in the service
+// thread, except renew() and become_childs().
 //
-// claim: say that we are here. meet: the peer is here and has seen the same bytes go by: make a queue pair,
-// offer it. connect: the peer offered one: connect ours to it. wait_for_peer: it did the same; see whether it
-// can be written to, so that the program's first write need not find out. Each step stores a stage and rings
-// the peer's service; none waits, so that a peer that is stopped keeps nobody.
+// claim: announce this end. meet: the peer is present and has seen the same bytes; create a queue pair and
+// offer it. connect: the peer has made its offer; connect our queue pair to it. wait_for_peer: the peer has
+// connected too; test that it can be written to, so that the program's first write need not find out. Each
+// step stores a stage and rings the peer's service. No step blocks, so a stopped peer holds nobody up.
 #include <poll.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void Connection::renew(Record& record, bool accepted) {
 }
 
 void Connection::become_childs() {
-  make_anew(agreement_);  // another thread of the parent may have had them
+  make_anew(agreement_);  // another thread of the parent may have held the mutexes
   make_anew(registrations_mutex_);
   users_.store(0);
   if (life() == Life::unused) return;
@@ -66,13 +66,13 @@ void Connection::become_childs() {
     return;
   }
   calls_.store(0);
-  (void)link_.release();  // the parent's
+  (void)link_.release();  // it belongs to the parent
   has_place_ = false;
   step_ = Step::claim;
   life_.store(Life::observed);
 }
 
-// The parent gives its place in the table back when it likes. No word will change any more.
+// The parent may free its place in the table at any time, so the child copies the words. They are final.
 void Connection::keep_words() {
   const Side& mine = place_.mine();
   const Side& peer = place_.peer();
@@ -224,7 +224,7 @@ void Connection::answer_leaving_peer() {
   users_.fetch_sub(1);
 }
 
-// A peer on another host may wait for it, as before a fork().
+// A peer on another host asked us to leave the ring and may wait for that, as before a fork().
 void Connection::leave_as_asked() {
   users_.fetch_add(1);
   {

@@ -11,8 +11,8 @@ bool Outgoing::may_enter_ring() const {
 
 bool Outgoing::enter_ring() {
   own_.ring_from.store(self_.sent.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  // seq_cst with the receiver's wants_tcp: it stores that and then looks at `changes`, so one of us sees the
-  // other, and nobody leaves while bytes come into its ring.
+  // seq_cst with the receiver's wants_tcp: the receiver stores that and then reads `changes`. At least one
+  // side sees the other's store, so no receiver leaves while bytes arrive in its ring.
   own_.changes.store(own_.changes.load(std::memory_order_relaxed) + 1);
   if (peer_.wants_tcp.load() == 0) return true;
   leave_ring();
@@ -35,7 +35,7 @@ std::uint64_t Outgoing::first_unread() const {
 }
 
 void Outgoing::leave_ring_at(std::uint64_t position) {
-  own_.tcp_from.store(position);  // seq_cst: a receiver that waits for what it did not read looks at it alone
+  own_.tcp_from.store(position);  // seq_cst: a receiver that waits for unread bytes reads this word alone
   if (!by_ring()) return;
   own_.changes.store(own_.changes.load(std::memory_order_relaxed) +
                      1);  // publishes tcp_from and the last `produced`
@@ -51,8 +51,8 @@ std::uint64_t Outgoing::room() const {
 void Outgoing::put(std::uint64_t bytes) {
   const auto sent = self_.sent.load(std::memory_order_relaxed) + bytes;
   self_.sent.store(sent, std::memory_order_relaxed);
-  // seq_cst with the receiver's bell: it says that it sleeps and looks here once more; we store and look
-  // whether it does.
+  // seq_cst with the receiver's bell: the receiver says that it sleeps and then looks here once more; we
+  // store this and then look whether it sleeps.
   own_.produced.store(sent);
 }
 
@@ -61,7 +61,7 @@ void Outgoing::sent_tcp(std::uint64_t bytes) {
   self_.sent_tcp.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// `at` passes what has been passed. At most two changes are ahead of the receiver (invariant 1).
+// Moves `at` past every change already reached. At most two changes are ahead (invariant 1).
 Source Incoming::find(At& at) const {
   for (int passed = 0; passed <= 2; ++passed) {
     const auto changes = peer_.changes.load();

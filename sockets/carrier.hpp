@@ -1,22 +1,22 @@
 // One direction of a connection whose bytes change carriers: TCP, a ring in the receiver's memory, TCP again.
 //
-// A byte's place in the stream is its position, counted from 0 when the connection began, over all carriers.
-// The sender decides: it writes `ring_from`, then makes `changes` odd ("from there on by the ring"), later
-// `tcp_from` and even again. The receiver takes TCP up to `ring_from`, the ring up to `tcp_from`, then TCP.
-// No byte of ours travels on TCP.
+// A byte's position counts from 0 at the start of the connection, over all carriers. The sender decides: it
+// writes `ring_from`, then makes `changes` odd ("by the ring from there on"); later it writes `tcp_from` and
+// makes `changes` even again. The receiver reads TCP up to `ring_from`, the ring up to `tcp_from`, then TCP.
+// TCP carries none of our own bytes.
 //
 // Invariants:
-// 1. The sender enters the ring again only when the receiver has seen all changes so far, so no word is
-// overwritten that
-//    the receiver still needs, and the ring is empty when it is entered.
-// 2. A byte is published (`produced`) after it lies in the ring; `consumed` after it was copied out.
-// 3. The receiver may have read TCP just before it saw a change: took_tcp() says how many of those bytes are
-// next in the
-//    stream; the others were sent behind the ring's and are held until their turn.
+// 1. The sender re-enters the ring only after the receiver has seen all changes so far.
+//    So the sender overwrites no word that the receiver still needs,
+//    and the ring is empty when the sender enters it.
+// 2. `produced` publishes a byte once it lies in the ring; `consumed` frees it once it was copied out.
+// 3. The receiver may have read TCP just before it saw a change.
+//    took_tcp() says how many of those bytes are next in the stream.
+//    The others were sent after the ring's bytes and are held until their turn.
 //
-// Threading: one sender and one receiver at a time (gate.hpp); they may be different processes. Each word has
-// one writer. No I/O, no clock. What the other side's words may say is checked: nonsense gives Broken, never
-// an assertion.
+// Threading: one sender and one receiver at a time (gate.hpp); they may be in different processes. Each
+// word has one writer. No I/O, no clock. The words of the other side are checked: nonsense gives
+// `broken`, never an assertion.
 #pragma once
 
 #include <atomic>
@@ -41,14 +41,14 @@ struct ReceiverWords {
 
 enum class Want : std::uint64_t {
   any,          // the sender chooses
-  tcp,          // do not enter the ring, leave it with the next bytes; the receiver reads what is in it
-  unread_back,  // that, and send by TCP what the receiver, who reads no more now, has not read
+  tcp,          // do not enter the ring; leave it with the next bytes. The receiver empties it
+  unread_back,  // as tcp, and resend by TCP what the receiver, which has stopped, has not read
 };
 
-// What an end knows of itself. In memory that a forked child shares, so that both know.
+// An end's own state. It lies in memory shared with forked children, so that both processes know it.
 struct EndState {
   std::atomic<std::uint64_t> sent, received;          // positions
-  std::atomic<std::uint64_t> sent_tcp, received_tcp;  // of these, bytes that the kernel carried
+  std::atomic<std::uint64_t> sent_tcp, received_tcp;  // the part of these that the kernel carried
   std::atomic<std::uint64_t> changes_seen;            // of the peer's sending side
 };
 
@@ -59,13 +59,13 @@ class Outgoing {
 
   bool by_ring() const { return (own_.changes.load(std::memory_order_relaxed) & 1) != 0; }
   bool may_enter_ring() const;
-  // False: the receiver asked for TCP meanwhile, and TCP it stays.
+  // False: the receiver has asked for TCP meanwhile, so this direction stays on TCP.
   bool enter_ring();
   void leave_ring();
-  // The receiver cannot read the ring any more: what it has not read goes by TCP again, before all else. Also
-  // after the ring was left, as long as nothing went by TCP since.
+  // The receiver can no longer read the ring: what it has not read goes by TCP again, before all else. This
+  // also holds after leaving the ring, until something has been sent by TCP.
   bool can_hand_back() const;
-  // The position of the first such byte.
+  // The position of the first unread byte.
   std::uint64_t first_unread() const;
   void leave_ring_at(std::uint64_t position);
 
@@ -73,7 +73,7 @@ class Outgoing {
   // How many bytes fit into the ring; `broken` if the receiver's word is nonsense.
   std::uint64_t room() const;
   std::uint64_t place() const { return self_.sent.load(std::memory_order_relaxed) % ring_bytes_; }
-  void put(std::uint64_t bytes);       // lie in the ring now
+  void put(std::uint64_t bytes);       // they lie in the ring now
   void sent_tcp(std::uint64_t bytes);  // the kernel took them
 
  private:
@@ -87,7 +87,7 @@ class Outgoing {
 struct Source {
   enum class Kind { tcp, ring, broken };
   Kind kind;
-  std::uint64_t bytes;  // tcp: take no more than this; ring: that many are there
+  std::uint64_t bytes;  // tcp: read no more than this; ring: this many are available
 
   bool operator==(const Source&) const = default;
 };
@@ -99,11 +99,11 @@ class Incoming {
 
   static constexpr std::uint64_t no_limit = ~std::uint64_t{0};
   Source look() const;  // changes nothing
-  Source next();        // the same, and passes changes
+  Source next();        // as look(), and moves past changes
   std::uint64_t place() const { return self_.received.load(std::memory_order_relaxed) % ring_bytes_; }
   void took_ring(std::uint64_t bytes);
-  // The kernel gave `bytes` after next() said tcp. How many of them come next in the stream: the rest is to
-  // be held, and comes, without took_tcp(), when next() says tcp again.
+  // The kernel returned `bytes` after next() said tcp. Returns how many of them come next in the stream. Hold
+  // the rest: its turn comes, without took_tcp(), when next() says tcp again.
   std::uint64_t took_tcp(std::uint64_t bytes);
   void took_held(std::uint64_t bytes);
 

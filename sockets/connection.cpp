@@ -41,14 +41,14 @@ Incoming Connection::incoming() {
 void Connection::note_received(std::span<const iovec> into, std::size_t bytes) {
   const auto at = record_->end.received.load(std::memory_order_relaxed);
   if (at < FirstBytes::most) received_first_.note(at, into, bytes);
-  record_->end.received.fetch_add(bytes, std::memory_order_release);  // behind the bytes: conversation()
+  record_->end.received.fetch_add(bytes, std::memory_order_release);  // after the bytes, for conversation()
   record_->end.received_tcp.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void Connection::note_sent(std::span<const iovec> from, std::size_t bytes) {
   const auto at = record_->end.sent.load(std::memory_order_relaxed);
   if (at < FirstBytes::most) sent_first_.note(at, from, bytes);
-  record_->end.sent.fetch_add(bytes, std::memory_order_release);  // as note_received()
+  record_->end.sent.fetch_add(bytes, std::memory_order_release);  // as in note_received()
   record_->end.sent_tcp.fetch_add(bytes, std::memory_order_relaxed);
 }
 
@@ -56,7 +56,7 @@ void Connection::consider(int fd) {
   const auto calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
   const Life now = life();
   if (now == Life::ready) {
-    // The proof fails while bytes come in; a busy stream is not asked each time.
+    // The proof fails while bytes come in, so a busy stream is not checked at every call.
     if (calls < 64 || calls % 16 == 0) engage(fd);
     return;
   }
@@ -150,16 +150,16 @@ void Connection::tell_peer() {
     ring_all(*table(), place_.peer());
 }
 
-// Until the peer has answered, asleep meanwhile.
+// Sleeps until the peer has answered.
 bool Connection::settle(std::chrono::microseconds longest, Known known) {
   const auto answered = [&] { return (link_.get()->*known)(); };
   if (answered()) return true;
-  constexpr std::chrono::microseconds nap{500};  // of a full send queue nobody tells
+  constexpr std::chrono::microseconds nap{500};  // nothing signals room in a full send queue
   const auto until = std::chrono::steady_clock::now() + longest;
   FarArrivals& from_afar = *arrivals();
   do {
     link_->look();
-    link_->tell();  // what found no room in the send queue
+    link_->tell();  // sends what found no room in the send queue
     from_afar.will_sleep();
     if (!answered()) {
       pollfd one{from_afar.fd(), POLLIN, 0};
@@ -196,7 +196,7 @@ void Connection::leave_for_child(int fd) {
     settle(std::chrono::milliseconds(1), &Link::settled);
     if (gets_by_ring()) ::usleep(20);
   }
-  // If the peer did not answer, the child does without this connection (keep_words()).
+  // If the peer did not answer, the child cannot use this connection (keep_words()).
   trace("descriptor %d %s: back to TCP", fd, text(Reason::shared_by_processes));
   errno = before;
 }
@@ -209,7 +209,7 @@ void Connection::part(int fd, bool all) {
   {
     Gate gate(record_->send_gate);
     by_ring = !gate.exclusive();
-    by_ring |= link_->lost() && sends_by_ring();  // what was not acknowledged may not be there
+    by_ring |= link_->lost() && sends_by_ring();  // unacknowledged bytes may not have arrived
     outgoing().leave_ring();
     place_.mine().done.store(1);
   }
@@ -274,7 +274,7 @@ bool Connection::wait(int fd, bool sends, int& error) {
     }
     if (watched) waiter->awake();
     if (fds[1].revents != 0) waiter->drain();
-    if (fds[2].revents != 0) from_afar->woken();  // perhaps for another connection
+    if (fds[2].revents != 0) from_afar->woken();  // maybe for another connection
     done = fds[0].revents != 0 || fds[1].revents != 0;
   }
   if (from_afar != nullptr) from_afar->awake();
@@ -294,7 +294,7 @@ void Connection::stay(int fd, Reason why) {
 }
 
 void Connection::reset(int fd) {
-  // Better an error than a byte too few: the kernel sends RST.
+  // An error is better than a missing byte: the kernel sends RST.
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
   const int before = errno;
@@ -308,7 +308,7 @@ void Connection::leave(int fd, Reason why) {
   const int before = errno;
   std::uint32_t none = 0;
   record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why));
-  if (far_ && foreign_) return;  // it is on TCP: leave_for_child()
+  if (far_ && foreign_) return;  // it is on TCP already: leave_for_child()
   Side& mine = place_.mine();
   Side& peer = place_.peer();
   mine.why_not.store(static_cast<std::uint32_t>(why));
@@ -328,7 +328,7 @@ void Connection::leave(int fd, Reason why) {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return reset(fd);
   Incoming in = incoming();
-  in.next();  // says how far we have read
+  in.next();  // tells the peer how far we have read
   mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::unread_back));
   link_->tell();
   const auto begun = std::chrono::steady_clock::now();
@@ -374,7 +374,7 @@ void Connection::close(int fd, bool last, bool open) {
     if (!alone && open && !far_)
       leave(fd, Reason::shared_by_processes);
     else if (open && alone && unread() > 0) {
-      // As the kernel does with what was not read: RST, not FIN.
+      // The kernel sends RST instead of FIN if bytes were not read; so do we.
       const linger at_once{.l_onoff = 1, .l_linger = 0};
       system_calls().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     } else if (open && alone) {
@@ -385,7 +385,7 @@ void Connection::close(int fd, bool last, bool open) {
   record_->holders.fetch_sub(1);
   fd_.store(-1);
   closed_.store(true);
-  if (has_place_ && engaged()) ring_all(*table(), place_.mine());  // threads that wait here
+  if (has_place_ && engaged()) ring_all(*table(), place_.mine());  // wakes threads that wait here
 }
 
 }  // namespace weir::sockets

@@ -1,14 +1,14 @@
-// One TCP connection of the program, from its birth to its close: counts what the program does with it,
-// changes carriers.
+// One TCP connection of the program, from its creation to its close: counts what the program does with
+// it and changes its carrier.
 //
-// Three lives. *Observed*: the program's calls go to the kernel as they are, and are counted. *Agreeing*:
-// after a few of them the service thread looks for the peer and connects a queue pair (agreement.cpp).
-// *Engaged*: both ends can change carriers; the program's calls come here, and the kernel's are made without
-// blocking in between. An engaged connection may be on TCP for good: `record().stays` says why.
+// A connection has three lives. *Observed*: the program's calls go to the kernel unchanged and are counted.
+// *Agreeing*: after some calls the service thread looks for the peer and connects a queue pair
+// (agreement.cpp). *Engaged*: both ends can change carriers, and the program's calls come here; calls that we
+// make to the kernel do not block. An engaged connection may be on TCP for good: `record().stays` says why.
 //
-// Threading: any thread. A direction's gate guards its positions; `agreement_` is the service thread's.
-// Objects are never freed, only used again, so that a thread may look at one that another thread closes
-// (use.hpp).
+// Threading: any thread. A direction's gate guards its positions; the service thread holds `agreement_`.
+// Objects are never freed, only reused, so a thread may look at one while another thread closes it
+// (`Use` in connections.hpp).
 #pragma once
 
 #include <sys/uio.h>
@@ -32,13 +32,13 @@
 
 namespace weir::sockets {
 
-// In memory that forked children share.
+// Lies in memory shared with forked children.
 struct Record {
   std::atomic<std::uint32_t> taken;
   GateWord send_gate, receive_gate;
   EndState end;
-  std::atomic<std::uint32_t> holders;  // processes that have it open
-  std::atomic<std::uint32_t> stays;    // a Reason: on TCP for good
+  std::atomic<std::uint32_t> holders;  // processes that have the connection open
+  std::atomic<std::uint32_t> stays;    // a Reason: why it is on TCP for good
 };
 
 class EventSet;
@@ -49,53 +49,53 @@ class Connection final : public FarEnd {
 
   Life life() const { return life_.load(std::memory_order_acquire); }
   bool engaged() const { return life() == Life::engaged; }
-  // Nothing of it is of interest any more: the program's calls are the kernel's.
+  // Nothing is left to observe: the program's calls go straight to the kernel.
   bool plain() const { return !engaged() && stays() != Reason::none; }
   Reason stays() const { return static_cast<Reason>(record_->stays.load(std::memory_order_relaxed)); }
 
-  // A system call's result: bytes, or -1 and errno. Those of an engaged connection; `flags` as of recv() and
-  // send().
+  // For an engaged connection. Returns what the system call would: bytes, or -1 with errno. `flags` are
+  // those of recv() and send().
   ssize_t receive(int fd, std::span<const iovec> into, int flags);
   ssize_t send(int fd, std::span<const iovec> from, int flags);
-  // Something can be read that the kernel does not know of. Room to write is the kernel's to tell: a full
-  // ring is left for TCP, which has more.
-  // `looked`: the caller has looked at arrivals() just now.
+  // Whether something can be read that the kernel does not know of. Room to write is always the
+  // kernel's to report: from a full ring we change to TCP, which buffers more. `looked`: the caller has
+  // just looked at arrivals().
   bool readable(bool looked = false);
   bool sends_by_ring() const;
   bool gets_by_ring() const;
-  // To look at the ring is in vain: whoever would write to it needs this CPU.
+  // Polling the ring is useless: the peer that would write to it needs this CPU.
   bool peer_on_this_cpu() const;
-  std::uint64_t unread();  // bytes, in the ring and held
+  std::uint64_t unread();  // bytes in the ring and held
   std::uint64_t unsent() const;
 
-  // Observed: what a system call of the program did.
+  // For an observed connection: what a system call of the program did.
   void note_received(std::span<const iovec> into, std::size_t bytes);
   void note_sent(std::span<const iovec> from, std::size_t bytes);
-  // After each call of an observed one: asks for a peer when it is time, engages when all is ready.
+  // After each call on an observed connection: looks for a peer when it is time, engages when all is ready.
   void consider(int fd);
 
-  // Back to TCP, for good. Where the descriptor leaves our sight, also the bytes that the peer sent and
-  // nobody has read, which takes a round trip to the peer, at most a second; else these are still read from
-  // the ring.
+  // Returns to TCP for good. If the descriptor leaves our sight, this also fetches back the bytes that the
+  // peer sent and nobody has read; it takes a round trip to the peer, at most a second. Otherwise those bytes
+  // are still read from the ring.
   void leave(int fd, Reason why);
-  // Not by RDMA from now on, as leave(); before it is engaged it only says so.
+  // Stops RDMA for good, as leave(); before the connection is engaged it only records the reason.
   void stay(int fd, Reason why);
-  // Before the kernel says to the peer that this is the end: by close(), shutdown() or exit. What goes by a
-  // ring to another host arrives before that, or the connection is reset. `all`: no more is received, either.
+  // Call before the kernel tells the peer of the end, by close(), shutdown() or exit. Bytes in a ring to
+  // another host arrive before that, or the connection is reset. `all`: we will not receive either.
   void part(int fd, bool all);
   bool is_far() const { return far_; }
-  // Of an engaged one whose peer is on another host: what to look at, and to sleep on. Else null.
+  // For an engaged connection to another host: what to look at and sleep on. Otherwise null.
   FarArrivals* arrivals() const { return far_ && !foreign_ && link_ ? link_->arrivals() : nullptr; }
-  // Between hosts, before fork(): both directions leave the ring for good, and where they did is known, so
-  // that a child reads what is left of it in the memory that it shares, and then TCP.
+  // Between hosts, before fork(): both directions leave the ring for good, at known positions. The child
+  // reads the rest of the ring in memory that it shares, and then TCP.
   void leave_for_child(int fd);
-  // A send found that the peer does not know yet where TCP goes on, and now it does. Once.
+  // A send had to wait until the peer knew where TCP goes on, and now the peer knows. True once.
   bool may_send_again();
-  // Before the kernel's close, or, not `open`, after one that we did not see. `last`: no copy of the
-  // descriptor is left here.
+  // Before the kernel's close, or, if not `open`, after a close that we did not see. `last`: this process has
+  // no other copy of the descriptor.
   void close(int fd, bool last, bool open);
 
-  // The number of this end as others are to wake it.
+  // Registers who to wake when this end changes.
   bool watch(std::uint32_t watcher) { return sockets::watch(place_.mine(), watcher); }
   void unwatch(std::uint32_t watcher) { sockets::unwatch(place_.mine(), watcher); }
   Record& record() { return *record_; }
@@ -113,17 +113,17 @@ class Connection final : public FarEnd {
   friend class Connections;
   friend class Service;
 
-  void renew(Record& record, bool accepted);  // it is another connection's from now on
+  void renew(Record& record, bool accepted);  // it now serves another connection
   void become_childs();                       // in a child of fork()
-  void keep_words();                          // of a connection to another host, as they are before fork()
+  void keep_words();                          // copies a far connection's words, before fork()
 
   // agreement.cpp, in the service thread
   enum class Step { claim, meet, connect, wait_for_peer, far, over };
-  bool agree(std::uint32_t service);  // true: its peer is on another host, and is to be sought there
+  bool agree(std::uint32_t service);  // true: the peer is on another host and must be sought there
   void reconsider();
   void answer_leaving_peer();
   void leave_as_asked();
-  void end();  // closed: gives back what it has
+  void end();  // closed: frees what it holds
   bool claim(std::uint32_t service);
   bool meet();
   bool connect_link();
@@ -166,31 +166,31 @@ class Connection final : public FarEnd {
   std::atomic<std::uint32_t> users_{0};
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<bool> closed_{false};
-  std::atomic<int> fd_{-1};   // one of the program's descriptors of it
+  std::atomic<int> fd_{-1};   // one of the program's descriptors for it
   bool accepted_ = false;     // the other end connected
-  bool far_ = false;          // its peer is on another host
-  bool foreign_ = false;      // its link is the parent's
-  std::uint32_t copies_ = 0;  // descriptors of it in this process
+  bool far_ = false;          // the peer is on another host
+  bool foreign_ = false;      // the link belongs to the parent
+  std::uint32_t copies_ = 0;  // the number of its descriptors in this process
   Record* record_ = nullptr;
   FirstBytes sent_first_, received_first_;
   HeldBytes held_;         // receive gate
-  int pending_error_ = 0;  // of the socket, for after the ring's last byte; receive gate
+  int pending_error_ = 0;  // the socket's error, reported after the ring's last byte; receive gate
   std::atomic<bool> send_blocked_{false};
-  bool lost_ = false;               // what was to be read cannot be had; receive gate
+  bool lost_ = false;               // bytes to be read are lost; receive gate
   std::uint64_t since_change_ = 0;  // bytes sent; send gate
   AfterFull after_full_;            // send gate
 
   std::uint64_t peer_ring_bytes_ = 0;
-  std::chrono::steady_clock::time_point since_{};  // it looks for a peer
+  std::chrono::steady_clock::time_point since_{};  // when it began to look for a peer
 
   SectionMutex agreement_;
   Step step_ = Step::claim;
   Ends ends_;
   bool has_place_ = false;
   Table::Place place_{};
-  std::unique_ptr<Entry> words_;  // a child's own
+  std::unique_ptr<Entry> words_;  // a child's own copy
   std::unique_ptr<Link> link_;
-  NearLink* near_link_ = nullptr;  // link_, on this host
+  NearLink* near_link_ = nullptr;  // link_, if it is on this host
 
   SectionMutex registrations_mutex_;
   std::vector<Registration> registrations_;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_descriptors = 1 << 20;
 constexpr std::size_t most_records = 1 << 16;
-// A pointer to a Connection, or to an EventSet with the lowest bit set. A page of it exists once it is used.
+// A pointer to a Connection, or to an EventSet with the lowest bit set. Pages are allocated on first use.
 constinit std::array<std::atomic<std::uintptr_t>, most_descriptors> places{};
 constinit std::atomic<unsigned> used{0};
 constinit std::atomic<std::uint32_t> why_none_changes{0};  // a Reason
@@ -146,7 +146,7 @@ void Connections::all_stay(Reason why) {
 
 void Connections::closing(int fd) { end_of(fd, true); }
 
-// `open`: the descriptor is still the connection's.
+// `open`: the descriptor still belongs to the connection.
 void Connections::end_of(int fd, bool open) {
   auto* const place = place_of(fd);
   if (place == nullptr || place->load(std::memory_order_relaxed) == 0) return;
@@ -169,7 +169,7 @@ void Connections::end_of(int fd, bool open) {
   it->close(fd, last, open);
   if (!last) return;
   if (settings().report) count_ended(*it);
-  if (it->foreign_) (void)it->link_.release();  // the parent's, as its place in the table
+  if (it->foreign_) (void)it->link_.release();  // the link and the place in the table are the parent's
   if (it->foreign_ || it->life() == Connection::Life::observed) {
     recycle(*it);
   } else {
@@ -180,11 +180,11 @@ void Connections::end_of(int fd, bool open) {
 void Connections::forget(int fd) {
   auto* const place = place_of(fd);
   if (place == nullptr || place->load(std::memory_order_relaxed) == 0) return;
-  // Closed by a call that we did not see. What was agreed on with its peer is over.
+  // Closed by a call that we did not see. What was agreed with its peer is over.
   end_of(fd, false);
 }
 
-// Also of one that a thread is still at, which then is not used again before it leaves: born() looks.
+// A thread may still be using it; then born() does not reuse it until that thread has left.
 void Connections::recycle(Connection& it) {
   Registry& all = registry();
   const std::scoped_lock lock(all.mutex);

@@ -17,13 +17,13 @@ namespace weir::sockets {
 namespace {
 
 constexpr std::uint8_t port = 1;
-constexpr int most_pieces = 8;  // of one WR
+constexpr int most_pieces = 8;  // per work request
 constexpr std::chrono::milliseconds longest_write{1000};
 
 }  // namespace
 
 Device* Device::open(std::uint32_t ring_bytes, std::string& why) {
-  const auto device = new Device;  // what of it was made is kept if the rest cannot be: nobody tries again
+  const auto device = new Device;  // kept even if a later step fails: nobody tries again
   device->ring_bytes_ = ring_bytes;
   keep_environment();
   int count = 0;
@@ -54,7 +54,7 @@ std::byte* Device::take_ring() {
   for (Chunk& chunk : chunks_) {
     if (~chunk.taken == 0) continue;
     if (chunk.base == nullptr) {
-      // One shared file for many rings: the peer maps it once and then copies without a system call.
+      // One shared file holds many rings: the peer maps it once and then copies without a system call.
       const std::size_t bytes = rings_a_chunk * ring_bytes_;
       const int file = out_of_the_way(::memfd_create("weir-sockets", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (file < 0) return nullptr;
@@ -117,7 +117,7 @@ std::unique_ptr<NearLink> Device::make_link() {
 
 NearLink::~NearLink() {
   if (qp_ != nullptr)
-    ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be another's
+    ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be given to another link
   if (cq_ != nullptr) ibv_destroy_cq(cq_);
   if (region_ != nullptr) ibv_dereg_mr(region_);
   if (ring_ != nullptr) device_.give_ring(ring_);
@@ -150,10 +150,10 @@ bool NearLink::connect(const Offer& peer) {
                            IBV_QP_MAX_QP_RD_ATOMIC) == 0;
 }
 
-// The software NIC yields behind a WRITE that is the only request outstanding if the peer was on this CPU
-// last: for programs that watch their memory. Ours sleep or yield by themselves, and where others want the
-// CPU, too, that yield costs their time slices at each message. So an empty WRITE without a completion is
-// outstanding, too.
+// If a WRITE is the only outstanding request and the peer was last on this CPU, the software NIC yields
+// after it, for programs that watch their memory. Our receivers sleep or yield by themselves. When others
+// want the CPU too, that yield costs both sides a time slice for each message. So we keep an empty WRITE
+// without a completion outstanding.
 bool NearLink::execute(ibv_send_wr& request, bool keep_cpu) {
   ibv_send_wr* bad = nullptr;
   ibv_send_wr another{};
@@ -169,7 +169,7 @@ bool NearLink::execute(ibv_send_wr& request, bool keep_cpu) {
     ibv_wc completion{};
     const int found = ibv_poll_cq(cq_, 1, &completion);
     if (found != 0) return found == 1 && completion.status == IBV_WC_SUCCESS;
-    // The software NIC completes before ibv_post_send() returns, unless the peer's side is not ready.
+    // The software NIC completes before ibv_post_send() returns, unless the peer is not ready.
     if (tries < 64) continue;
     const auto now = std::chrono::steady_clock::now();
     if (begun == std::chrono::steady_clock::time_point{}) begun = now;

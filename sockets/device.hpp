@@ -1,10 +1,10 @@
-// The RDMA device as connections of this host use it: a queue pair and a receive ring for each, connected by
-// what the other end's offer says. A write is executed before it returns, so that a byte is published only
-// when it lies in the peer's ring, and a write that fails has published nothing: that byte and all behind it
-// go by TCP.
+// The RDMA device for connections on this host. Each connection has a queue pair and a receive ring and
+// connects to what the other end's offer names. A write is executed before it returns, so a byte is
+// published only once it lies in the peer's ring. A write that fails has published nothing: its bytes
+// and all later ones go by TCP.
 //
-// Threading: make() and destroy from the service thread; write() by one thread at a time (gate.hpp). After
-// fork() a child has to open a device of its own, and never touches its parent's links.
+// Threading: make_link() and destruction in the service thread; write() by one thread at a time (gate.hpp).
+// After fork() a child opens a device of its own and never touches its parent's links.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -30,9 +30,9 @@ class NearLink final : public Link {
   ~NearLink() override;
 
   const Offer& offer() const { return offer_; }
-  // To the peer's queue pair. False: it could not be.
+  // Connects to the peer's queue pair. False: that failed.
   bool connect(const Offer& peer);
-  // Whether the peer, which is connected too, can be written to. In the service thread: it may take a while.
+  // Tests that the peer, which has connected too, can be written to. Service thread: it may take a while.
   bool reaches_peer();
   bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
              bool keep_cpu) override;
@@ -56,7 +56,7 @@ class NearLink final : public Link {
 
 class Device {
  public:
-  // Null: `why` says why. Never closed: connections of other threads may write until the process ends.
+  // Null: `why` holds the reason. Never closed: other threads may write until the process ends.
   static Device* open(std::uint32_t ring_bytes, std::string& why);
 
   std::unique_ptr<NearLink> make_link();
@@ -70,13 +70,13 @@ class Device {
   static constexpr std::size_t rings_a_chunk = 64, most_chunks = 256;
   struct Chunk {
     std::byte* base = nullptr;
-    std::uint64_t taken = 0;  // a bit a ring
+    std::uint64_t taken = 0;  // one bit per ring
   };
   void give_ring(const std::byte* ring);
 
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
-  ibv_mr* everything_ = nullptr;  // what is written is read where it lies
+  ibv_mr* everything_ = nullptr;  // all memory: programs' buffers are sent in place
   std::array<std::uint8_t, 16> gid_{};
   std::uint32_t ring_bytes_ = 0;
   std::array<Chunk, most_chunks> chunks_{};

@@ -47,7 +47,7 @@ std::optional<Ends> ends_of(int fd) {
       ::getsockopt(fd, SOL_SOCKET, so_netns_cookie, &ends.key.network_namespace, &size) != 0)
     return std::nullopt;
   const Key::End mine = end_at(own), peers = end_at(other);
-  // Of this host: the loopback addresses, and one's own address as the peer's.
+  // On this host: both ends are loopback addresses, or the peer's address is our own.
   if (mine == peers) return std::nullopt;
   ends.far = mine.address != peers.address && !(is_loopback(mine) && is_loopback(peers));
   if (ends.far && (is_loopback(mine) || is_loopback(peers))) return std::nullopt;

@@ -1,4 +1,4 @@
-// Which connection a descriptor is: its two ends, and where the other one is.
+// The identity of a connection, from its descriptor: its two ends, and whether the other end is far.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@ namespace weir::sockets {
 
 struct Ends {
   Key key;
-  bool lower = false;  // ours is the lower one
-  bool far = false;    // the other one is on another host, or may be
+  bool lower = false;  // our end is the lower one
+  bool far = false;    // the other end is on another host, or may be
 
   const Key::End& own() const { return lower ? key.low : key.high; }
   const Key::End& peer() const { return lower ? key.high : key.low; }
 };
 
-// Nothing: it is not connected over TCP, or with itself, or with half of it on the loopback interface.
+// nullopt: not connected over TCP, connected to itself, or only one of its ends is a loopback address.
 std::optional<Ends> ends_of(int fd);
 
 }  // namespace weir::sockets

@@ -13,10 +13,10 @@
 namespace weir::sockets {
 namespace {
 
-// What the waiter's socket has as its data: no program's pointer or descriptor.
+// Event data of the waiter's socket and of arrivals; no program's pointer or descriptor has these values.
 constexpr std::uint64_t bell_data = 0x7765'6972'2062'656c;
 constexpr std::uint64_t arrivals_data = 0x7765'6972'2066'6172;
-constexpr unsigned looks_a_kernel_look = 16;  // at rings, while these have something
+constexpr unsigned looks_a_kernel_look = 16;  // look at the rings so often, while they have something
 
 constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLONESHOT)) == 0; }
 
@@ -118,12 +118,12 @@ void EventSet::engage(Member& member) {
   member.engaged = true;
   ++engaged_;
   watch_arrivals(*member.connection);
-  // Threads that sleep here already are woken by the new socket from now on.
+  // Threads that already sleep here must from now on be woken by the new socket, too.
   if (sleepers_ > 0 || nested_) waiter_->will_sleep();
   if (sleepers_ > 0 || nested_) ring(*table(), waiter_->watcher(member.bit));
 }
 
-// One of the sets that sleep is woken, and takes what came for all.
+// One of the sleeping sets is woken and takes the arrivals for all.
 void EventSet::watch_arrivals(const Connection& connection) {
   FarArrivals* const them = connection.arrivals();
   if (them == nullptr || them == arrivals_) return;
@@ -149,7 +149,7 @@ void EventSet::mark_ready(Member& member) {
   ready_.push_back(&member);
 }
 
-// What rings have, into `into`; the members looked at.
+// Collects what rings have into `into`; returns the number of events.
 int EventSet::collect(std::span<epoll_event> into) {
   if (arrivals_ != nullptr) arrivals_->look();
   waiter_->collect([&](std::uint32_t bit) {
@@ -179,14 +179,14 @@ int EventSet::collect(std::span<epoll_event> into) {
       epoll_event none{.events = EPOLLONESHOT, .data = member.data};
       system_calls().epoll_ctl(fd_, EPOLL_CTL_MOD, member.fd, &none);
     } else if (level(member.wanted)) {
-      member.in_ready = true;  // until it is seen to have nothing
+      member.in_ready = true;  // until a look finds nothing
       ready_.push_back(&member);
     }
   }
   return count;
 }
 
-// Takes out what the kernel reports and the program is not to see.
+// Removes events that the kernel reports but the program must not see.
 int EventSet::clean(epoll_event* events, int count) {
   int kept = 0;
   for (int i = 0; i < count; ++i) {
@@ -202,7 +202,7 @@ int EventSet::clean(epoll_event* events, int count) {
     if (engaged_ > 0) {
       if (const auto found = by_data_.find(event.data.u64); found != by_data_.end()) {
         Member& member = *found->second;
-        if (member.disabled) continue;  // it was reported by its ring meanwhile
+        if (member.disabled) continue;  // its ring has reported it meanwhile
         if ((member.wanted & EPOLLONESHOT) != 0) member.disabled = true;
       }
     }
@@ -211,7 +211,7 @@ int EventSet::clean(epoll_event* events, int count) {
   return kept;
 }
 
-// One event a descriptor: a program may free what belongs to it at the first.
+// One event per descriptor: at the first event the program may free what belongs to it.
 int EventSet::append(epoll_event* events, int have, int most) {
   std::vector<epoll_event> more(static_cast<std::size_t>(std::max(most - have, 0)));
   const int count = collect(more);
@@ -232,7 +232,7 @@ int EventSet::kernel_wait(epoll_event* events, int most, int timeout_ms, const s
   return system_calls().epoll_pwait(fd_, events, most, timeout_ms, mask);
 }
 
-// With the mutex: says that we sleep, and looks once more.
+// With the mutex held: announces that we sleep, then looks once more.
 bool EventSet::idle() {
   waiter_->will_sleep();
   return !waiter_->anything() && ready_.empty();
@@ -253,7 +253,7 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       const std::scoped_lock lock(mutex_);
       if (engaged_ > 0) {
         have = collect({events, static_cast<std::size_t>(most)});
-        // The kernel's own events get their turn while rings are busy, and each time these have nothing.
+        // The kernel's events get their turn now and then, and whenever the rings have nothing.
         kernel_too =
             have < most && (have == 0 ? (first || ++looks_ % 4 == 0) : ++looks_ % looks_a_kernel_look == 0);
         looks = have == 0 && looking_pays_ && (!timeout || timeout->count() > 0);
@@ -316,7 +316,7 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
           looking_pays_ = false;
           kept = append(events, kept, most);
         }
-        // Others sleep on, and the one who rings wakes only one of us.
+        // Others still sleep, and a peer that rings wakes only one of us: pass it on.
         if (others) {
           waiter_->will_sleep();
           if (waiter_->anything() || !ready_.empty()) ring(*table(), waiter_->watcher(0));
@@ -342,7 +342,7 @@ void EventSet::close() {
     while (!members_.empty()) forget(members_.begin()->first);
     waiter_.reset();
   }
-  // Another thread may still be in wait(): the object stays, as small as it is.
+  // Another thread may still be in wait(), so the object stays; it is small.
 }
 
 void EventSet::become_childs() {

@@ -1,10 +1,10 @@
-// An epoll set of the program. Its descriptor is the kernel's; beside what the program put there it holds,
-// from the first engaged connection on, the socket of a waiter, so that a peer that writes by RDMA wakes who
-// sleeps in the kernel, also where this set is part of another set or of a poll(). With a connection to
-// another host it holds the descriptor of what comes from there (far_arrivals.hpp), too.
+// An epoll set of the program. Its descriptor is the kernel's. From the first engaged connection on, the set
+// also holds the socket of a waiter, so that a peer that writes by RDMA wakes a thread that sleeps in the
+// kernel, even if this set is part of another set or of a poll(). With a connection to another host it also
+// holds the descriptor for what comes from there (far_arrivals.hpp).
 //
-// Level-triggered, edge-triggered and one-shot interest are kept for what comes by a ring; what comes by the
-// kernel is the kernel's. Room to write is always the kernel's to tell.
+// We keep level-triggered, edge-triggered and one-shot interest for bytes that come by a ring. The kernel
+// keeps it for everything else, and it always reports room to write.
 //
 // Threading: any thread. `mutex_` is taken before a connection's gates, never inside.
 #pragma once
@@ -34,9 +34,9 @@ class EventSet {
 
   int control(int operation, int fd, epoll_event* event);
   int wait(epoll_event* events, int most, Timeout timeout, const sigset_t* mask);
-  void engaged(int fd);  // that descriptor's connection is engaged from now on
-  void nested();         // somebody waits for this set's own descriptor
-  void close();          // the set is closed; this object is gone
+  void engaged(int fd);  // that descriptor's connection has just engaged
+  void nested();         // somebody waits on this set's own descriptor
+  void close();          // the set is closed, and this object with it
   void become_childs();
   static void forget_everywhere(Connection& connection, int fd);
 
@@ -44,11 +44,11 @@ class EventSet {
   struct Member {
     int fd;
     Connection* connection;
-    std::uint32_t wanted;  // as the program said
+    std::uint32_t wanted;  // as the program asked
     epoll_data_t data;
     std::uint32_t bit = 0;
     bool engaged = false;
-    bool disabled = false;  // one shot, and it was
+    bool disabled = false;  // a one-shot interest that has fired
     bool in_ready = false;
   };
 
@@ -68,10 +68,10 @@ class EventSet {
   std::unordered_map<std::uint64_t, Member*> by_data_;  // engaged ones
   std::vector<Member*> by_bit_, ready_;
   std::unique_ptr<Waiter> waiter_;
-  FarArrivals* arrivals_ = nullptr;  // in the set, too: it has a connection to another host
+  FarArrivals* arrivals_ = nullptr;  // also in the set, if it has a connection to another host
   int engaged_ = 0, sleepers_ = 0;
   bool nested_ = false;
-  bool looking_pays_ = false;  // a ring had something when we looked last with success, from another CPU
+  bool looking_pays_ = false;  // the last successful look found something from another CPU in a ring
   unsigned looks_ = 0;
   SpinPolicy spin_;
 };

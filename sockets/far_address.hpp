@@ -1,4 +1,4 @@
-// An address and port as the messages between hosts have it, and as the system's calls do. Pure.
+// An address and port, as messages between hosts encode them and as system calls take them. Pure.
 #pragma once
 
 #include <sys/socket.h>

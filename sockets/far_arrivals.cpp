@@ -13,11 +13,11 @@
 namespace weir::sockets {
 namespace {
 
-constexpr std::uint32_t least_links = 16;         // that a queue is made for
+constexpr std::uint32_t least_links = 16;         // smallest number of links that a queue is made for
 constexpr std::uint32_t not_its_connections = 1;  // a bit of the service thread's waiter
 
-// Where this thread sleeps. A signal handler may leave a sleep by longjmp(), and a thread may be cancelled in
-// it: then it counts until it sleeps again, or ends.
+// Where this thread sleeps. A signal handler may leave the sleep by longjmp(), or the thread may be cancelled
+// in it: the thread then counts as asleep until it sleeps again or ends.
 struct AsleepAt {
   FarArrivals* it = nullptr;
   ~AsleepAt() {
@@ -60,11 +60,11 @@ std::optional<FarArrivals::Seat> FarArrivals::join(Receiver& link, ibv_context* 
 
 void FarArrivals::leave(std::uint64_t number) {
   const std::scoped_lock lock(mutex_);
-  take();  // what is left of it takes no place in the queue
+  take();  // its completions must not take up the queue
   links_.erase(number);
 }
 
-// With the mutex. Not more than the queue holds, so that peers that send on and on keep nobody here.
+// With the mutex held. Takes at most one queue's worth, so peers that keep sending hold nobody here.
 void FarArrivals::take() {
   if (queue_ == nullptr) return;
   std::array<ibv_wc, 32> completions;
@@ -92,7 +92,7 @@ void FarArrivals::arm() {
   if (!armed_ && queue_ != nullptr) armed_ = ibv_req_notify_cq(queue_, 0) == 0;
 }
 
-// An armed queue gives one event.
+// An armed queue raises one event.
 void FarArrivals::disarm() {
   ibv_cq* queue = nullptr;
   void* context = nullptr;
@@ -109,7 +109,7 @@ void FarArrivals::will_sleep() {
   looks_.fetch_add(1, std::memory_order_relaxed);
   const std::scoped_lock lock(mutex_);
   arm();
-  take();  // behind that: what came before it is no event
+  take();  // after arming: what came before raises no event
 }
 
 void FarArrivals::awake() {
@@ -126,7 +126,7 @@ void FarArrivals::woken() {
     disarm();
     take();
   }
-  call_service(Service::serves);  // it sleeps on, and nothing is armed
+  call_service(Service::serves);  // the service thread still sleeps, and nothing is armed
   errno = before;
 }
 
@@ -136,7 +136,7 @@ void FarArrivals::always_serve() {
   call_service(Service::serves);
 }
 
-// If it does not look again by itself.
+// Rings the service thread unless it will look again by itself.
 void FarArrivals::call_service(Service if_it) {
   if (state_.load() != if_it || !state_.compare_exchange_strong(if_it, Service::naps)) return;
   ring(table_, service_.load() | not_its_connections);
@@ -151,7 +151,7 @@ FarArrivals::Plan FarArrivals::plan() {
   if (looked && !always) return {.naps = true};
   if (sleepers_.load() > 0 && !always) {
     state_.store(Service::away);
-    // Who awakes last sees that, or we see that it did.
+    // Either the last sleeper to awake sees `away`, or we see that nobody sleeps.
     return {.naps = sleepers_.load() == 0};
   }
   state_.store(Service::serves);

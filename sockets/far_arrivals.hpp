@@ -1,16 +1,16 @@
-// What comes for the links to other hosts of this process: one completion queue for all of them, and one
-// descriptor to sleep on.
+// What arrives for this process's links to other hosts: one completion queue for all of them, and
+// one descriptor to sleep on.
 //
-// Whoever waits for a link looks here, and takes what came for any link; the waiters of the others are rung.
-// So the NIC wakes a thread of the program itself, which goes on at once. A thread that sleeps says so
-// (will_sleep()) and has fd() beside what else it waits for. The service thread answers peers while the
-// program is elsewhere: it sleeps on fd(), too, if no thread has looked for `nap` and none sleeps here, and
-// leaves it alone as soon as one does. While the program is at work it looks at that each `nap`; while all
-// sleep, it does as well.
+// A thread that waits for one link looks here, takes what came for any link, and rings the waiters of the
+// other links. So the NIC wakes a thread of the program itself, which continues at once. A thread announces
+// its sleep (will_sleep()) and polls fd() beside whatever else it waits for. The service thread answers peers
+// while the program is busy elsewhere: if for `nap` no thread has looked and none sleeps here, it sleeps on
+// fd() itself. It stops as soon as a thread looks. It checks that every `nap` while the program works, and
+// sleeps while all threads do.
 //
-// Threading: join(), leave(), plan() and take_event() in the service thread, the rest any thread. `mutex_` is
-// taken inside the locks of epoll sets and gates, and before those of links. Never freed; never used in a
-// forked child.
+// Threading: join(), leave(), plan() and take_event() in the service thread, the rest in any thread.
+// `mutex_` is taken inside the locks of epoll sets and gates, and outside those of links. Never freed;
+// never used in a forked child.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -29,11 +29,11 @@ namespace weir::sockets {
 
 class FarArrivals {
  public:
-  // A link, as what comes for it is taken: by any thread.
+  // A link as the receiver of its completions; any thread calls it.
   class Receiver {
    public:
-    virtual bool take(const ibv_wc& completion) = 0;  // true: answer() is to be called
-    virtual void answer() = 0;                        // once for all that was taken together
+    virtual bool take(const ibv_wc& completion) = 0;  // true: call answer()
+    virtual void answer() = 0;                        // once for all completions taken together
 
    protected:
     ~Receiver() = default;
@@ -48,26 +48,26 @@ class FarArrivals {
     ibv_cq* queue;
     std::uint64_t number;  // `number` * receives_a_link + slot is the wr_id of each receive
   };
-  // `service`: the watcher to ring. Nothing: no queue can be had, or it is of another device than the first.
+  // `service`: the watcher to ring. nullopt: no queue can be had, or its device differs from the first one.
   std::optional<Seat> join(Receiver& link, ibv_context* device, std::uint32_t service);
-  // Its queue pair is destroyed. Nobody is at the link any more when this returns.
+  // After the queue pair is destroyed. On return no thread uses the link any more.
   void leave(std::uint64_t number);
 
   void look();
   int fd() const { return channel_ != nullptr ? channel_->fd : -1; }
-  void will_sleep();  // this thread, on fd(): what comes from now on makes it readable. Looks once more
+  void will_sleep();  // this thread, on fd(): new arrivals make it readable. Looks once more
   void awake();
   void woken();  // fd() was readable
-  // Somebody waits for a link without this descriptor: the service thread is to ring it always.
+  // Some thread waits for a link without this descriptor, so the service thread must always ring it.
   void always_serve();
 
-  // How the service thread is to sleep.
+  // How the service thread should sleep.
   struct Plan {
     bool on_fd = false;
     bool naps = false;
   };
   Plan plan();
-  void take_event();  // it slept on fd()
+  void take_event();  // after the service thread slept on fd()
 
  private:
   enum class Service : std::uint32_t { naps, away, serves };

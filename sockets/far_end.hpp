@@ -1,5 +1,5 @@
-// A connection as far_pairing.hpp sees it, which finds its other end on another host and links the two.
-// Called by the service thread alone.
+// A connection as seen by far_pairing.hpp, which finds its other end on another host and links the two. Only
+// the service thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace weir::sockets {
 class FarEnd {
  public:
   virtual const Ends& ends() const = 0;
-  virtual bool was_accepted() const = 0;  // the other end connected, and asks
+  virtual bool was_accepted() const = 0;  // the other end connected, so it asks
   virtual const Table::Place& place() const = 0;
   virtual Conversation conversation(hash::SipKey key) const = 0;
-  // One of the two, once.
+  // Exactly one of these two is called, once.
   virtual void far_linked(std::unique_ptr<Link> link, std::uint64_t peer_ring_bytes) = 0;
   virtual void far_failed(Reason why) = 0;
 

@@ -34,7 +34,7 @@ void FarEvents::take_events(const std::function<void(const rdma_cm_event&)>& vis
   for (int i = 0; channel_ != nullptr && i < most_at_once; ++i) {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel_, &event) != 0) break;
-    // Acknowledged first, as handling it may end its identifier; what is needed of it is copied.
+    // Acknowledge first, because handling an event may destroy its identifier; copy what is needed.
     rdma_cm_event copy = *event;
     std::array<std::byte, 256> data{};
     if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST || copy.event == RDMA_CM_EVENT_REJECTED) {

@@ -1,5 +1,5 @@
-// What rdma_cm says, as a descriptor to sleep on and, without waiting, as calls. Made on first use, never
-// closed. Service thread alone.
+// Events of rdma_cm: a descriptor to sleep on, and calls that take events without waiting. Opened on first
+// use, never closed. Service thread only.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -12,10 +12,10 @@ class FarEvents {
  public:
   bool open();
   rdma_event_channel* channel() const { return channel_; }
-  // Becomes readable; -1: not made yet.
+  // Readable when events are pending; -1: not opened yet.
   int fd() const { return channel_ != nullptr ? channel_->fd : -1; }
 
-  // At most some hundred at once, so that a busy peer keeps nobody here.
+  // Takes at most a few hundred events, so that a busy peer does not hold us here.
   void take_events(const std::function<void(const rdma_cm_event&)>& visit);
 
  private:

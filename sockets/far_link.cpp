@@ -20,7 +20,7 @@ constexpr std::size_t slot_bytes = 128;
 static_assert(slot_bytes >= far_message_bytes);
 
 std::byte* map(std::size_t bytes) {
-  // Shared, so that a forked child's pages are not copies of what the device writes.
+  // Shared, so that a forked child does not copy pages that the device writes.
   void* const at =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
@@ -54,7 +54,7 @@ bool FarLink::prepare() {
               .max_inline_data = far_message_bytes};
   init.qp_type = IBV_QPT_RC;
   if (rdma_create_qp(id_, nullptr, &init) != 0) return false;
-  // A stopped peer is as one of TCP: it is given up after minutes, not seconds.
+  // A stopped peer is treated as TCP does: we give it up after minutes, not seconds.
   std::uint8_t ack_timeout = 25;
   (void)rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, sizeof ack_timeout);
   ring_region_ = ibv_reg_mr(id_->pd, ring_, ring_bytes_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -68,10 +68,10 @@ bool FarLink::prepare() {
 FarLink::~FarLink() {
   {
     const std::scoped_lock lock(mutex_);
-    lost_.store(true);  // what still comes is not looked at
+    lost_.store(true);  // ignore what still arrives
   }
   if (owns_id_) rdma_disconnect(id_);
-  if (id_->qp != nullptr) rdma_destroy_qp(id_);  // from here on the ring may be another's
+  if (id_->qp != nullptr) rdma_destroy_qp(id_);  // now the ring may be reused
   if (number_ != 0) arrivals_.leave(number_);
   if (send_cq_ != nullptr) ibv_destroy_cq(send_cq_);
   for (ibv_mr* region : {ring_region_, slots_region_, sent_region_})
@@ -152,8 +152,8 @@ void FarLink::peer_left() {
   ring_all(table_, mine_);
 }
 
-// `changes` first: what is read behind it is at least as new, and a receiver that sees newer words with an
-// older number of changes does not use them yet. So with `wants_tcp` and what the receiver has read.
+// `changes` is read first, so all other words are at least as new. A receiver that sees newer words with an
+// older number of changes does not use them yet. Likewise `wants_tcp` before what the receiver has read.
 FarWords FarLink::words() const {
   FarWords now;
   now.done = mine_.done.load() != 0;
@@ -272,7 +272,7 @@ bool FarLink::take_words(const FarWords& words) {
   return true;
 }
 
-// False: it makes no sense.
+// False: the message makes no sense.
 bool FarLink::understand(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) return false;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {

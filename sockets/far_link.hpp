@@ -1,18 +1,18 @@
-// A link to an end on another host: a queue pair of rdma_cm, a ring that the peer writes, and messages of
-// words (far_messages.hpp).
+// A link to an end on another host: a queue pair of rdma_cm, a ring that the peer writes into, and messages
+// that carry words (far_messages.hpp).
 //
-// Bytes are copied into `sent_`, which is to the peer's ring as its double, and written from there: what the
-// peer has not read stays in it, so that retransmission and hand-back need nobody else's memory. A write that
-// changes nothing but `produced` is one WRITE WITH IMMEDIATE; else the words follow in a SEND. What comes
-// from the peer goes into the mirror of its words in the table, each number checked to go forwards, in the
-// order that carrier.hpp needs. A message that makes no sense ends the link, and costs that connection alone.
+// Bytes are copied into `sent_`, a duplicate of the peer's ring, and written from there. What the peer has
+// not read stays in it, so retransmission and hand-back need no other memory. A write that changes only
+// `produced` is one WRITE WITH IMMEDIATE; otherwise the words follow in a SEND. Words from the peer go into
+// their mirror in the table, in the order that carrier.hpp needs; each number is checked to go forwards. A
+// message that makes no sense ends the link, but no other connection.
 //
-// `asked_` numbers the latest message that said what decides carriers, `heard_` is what the peer has
-// answered: settled() compares the two. `placed_` is that of the latest one that moved a byte from one
-// carrier to the other. Every queue is as long as its constant says; where the send queue is full, the words
-// are told with a later message (`owes_`).
+// `asked_` numbers the latest message with words that decide the carrier; `heard_` is the number that the
+// peer has acknowledged. settled() compares the two. `placed_` numbers the latest message that moved a
+// byte between carriers. Every queue has a constant length. If the send queue is full, a later message
+// carries the words (`owes_`).
 //
-// Threading: make(), greet() and destruction in the service thread; the rest any thread, under `mutex_`.
+// Threading: make(), greet() and destruction in the service thread; the rest in any thread, under `mutex_`.
 // Never used in a forked child.
 #pragma once
 
@@ -33,8 +33,8 @@ namespace weir::sockets {
 
 class FarLink final : public Link, private FarArrivals::Receiver {
  public:
-  // Takes `id` over, whose address is resolved or which is a request. Null: no memory or no room on the
-  // device; `id` is as it was.
+  // Takes `id` over; its address is resolved, or it is a request. Null: no memory or no room on the
+  // device; `id` is then unchanged.
   static std::unique_ptr<FarLink> make(Table& table, const Table::Place& place, rdma_cm_id* id,
                                        FarArrivals& arrivals, std::uint32_t ring_bytes);
   ~FarLink() override;
@@ -42,8 +42,8 @@ class FarLink final : public Link, private FarArrivals::Receiver {
   bool greet(const Conversation& mine);
   bool greeted() const { return greeted_.load(); }
   const std::optional<FarHello>& greeting() const { return greeting_; }  // the peer's, once greeted()
-  bool accept_greeting();  // it is whom we meant: it can be written to now. False: no memory
-  void peer_left();        // the connection of the queue pairs is over
+  bool accept_greeting();  // the peer is the one we meant: now we can write to it. False: no memory
+  void peer_left();        // the peer has disconnected the queue pairs
 
   bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
              bool keep_cpu) override;
@@ -92,20 +92,20 @@ class FarLink final : public Link, private FarArrivals::Receiver {
   bool owns_id_ = false;
 
   SectionMutex mutex_;
-  std::byte* ring_ = nullptr;  // then the receive slots
+  std::byte* ring_ = nullptr;  // followed by the receive slots
   std::size_t mapped_bytes_ = 0;
   std::byte* sent_ = nullptr;
-  std::uint64_t number_ = 0;  // among arrivals; 0: none
+  std::uint64_t number_ = 0;  // the link's number among arrivals; 0: none
   struct News {
     bool any = false;
-    bool asks = false;     // for an answer
-    bool service = false;  // it has to do with it
+    bool asks = false;     // asks for an answer
+    bool service = false;  // concerns the service thread
   } news_;
   ibv_cq* send_cq_ = nullptr;
   ibv_mr *ring_region_ = nullptr, *slots_region_ = nullptr, *sent_region_ = nullptr;
   std::optional<FarHello> greeting_;
-  FarWords told_;                              // as the peer will have them
-  std::uint64_t peers_number_ = 0;             // of the latest words that came
+  FarWords told_;                              // the peer's words once all messages have arrived
+  std::uint64_t peers_number_ = 0;             // number of the latest words received
   std::atomic<std::uint32_t> outstanding_{0};  // requests without a completion
   std::atomic<std::uint64_t> asked_{0}, placed_{0}, heard_{0};
   std::atomic<bool> owes_{false}, lost_{false}, greeted_{false};

@@ -13,7 +13,7 @@ std::uint32_t FarListeners::listen(rdma_event_channel* channel, const FarAddress
   sockaddr_storage address = sockaddr_of(at);
   constexpr int backlog = 128;
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || rdma_listen(id, backlog) != 0) {
-    rdma_destroy_id(id);  // another process of this host has the number: it says where we are
+    rdma_destroy_id(id);  // another process of this host listens there, and refers askers to us
     return 0;
   }
   const std::uint32_t port = ntohs(rdma_get_src_port(id));

@@ -1,5 +1,5 @@
-// The port numbers on which this process listens by rdma_cm for ends on other hosts, as long as it lives.
-// Service thread alone.
+// The ports on which this process listens by rdma_cm for ends on other hosts, for as long as it
+// lives. Service thread only.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -14,10 +14,10 @@ namespace weir::sockets {
 
 class FarListeners {
  public:
-  // Listens there if it does not yet; port 0: on a number of its own, the same each time. The number; 0:
-  // another process has it, or there are too many.
+  // Listens there if it does not yet. Port 0 is a port of our own, the same each time. Returns the port; 0:
+  // another process listens there, or there are too many listeners.
   std::uint32_t listen(rdma_event_channel* channel, const FarAddress& at);
-  // The number of its own for `address`; 0: none.
+  // Our own port for `address`; 0: none.
   std::uint32_t own_port(const std::array<std::uint8_t, 16>& address) const;
 
  private:

@@ -26,7 +26,7 @@ class FarWriter {
   std::size_t at_ = 0;
 };
 
-// The caller has seen that there are enough bytes.
+// The caller must have checked that enough bytes are left.
 class FarReader {
  public:
   explicit FarReader(std::span<const std::byte> from) : from_(from) {}

@@ -65,7 +65,7 @@ bool FarPairing::may_ask(const FarAddress& target) const {
   return asking < most_asking && (!there || taking_.contains(target));
 }
 
-// Looked for anew each time: whoever fails is gone.
+// Searches from the start each time, because a seat that fails is erased.
 void FarPairing::ask_next(const FarAddress& target) {
   for (;;) {
     const auto found = std::ranges::find_if(seats_, [&](const auto& one) {
@@ -119,13 +119,13 @@ void FarPairing::drop(Seat& seat) {
   if (seat.id == nullptr) return;
   by_id_.erase(seat.id);
   if (seat.link)
-    seat.link.reset();  // with the identifier
+    seat.link.reset();  // destroys the identifier, too
   else
     rdma_destroy_id(seat.id);
   seat.id = nullptr;
 }
 
-// The seat is gone then.
+// Erases the seat.
 void FarPairing::fail(Seat& seat, Reason why) {
   drop(seat);
   const FarAddress target = seat.target;
@@ -175,7 +175,7 @@ void FarPairing::refused(Seat& seat, const rdma_cm_event& event) {
   seat.stage = Stage::pausing;
   seat.again_at = Clock::now() + seat.pause;
   seat.pause = std::min(2 * seat.pause, longest_pause);
-  // Another process of that host has it: asked there once, then again where it began.
+  // Another process of that host has the connection: ask there once, then where we began again.
   const bool elsewhere = refusal && refusal->ask_port != 0 && seat.port == seat.target.port;
   seat.port = elsewhere ? refusal->ask_port : seat.target.port;
   if (elsewhere) ask(seat);
@@ -184,7 +184,7 @@ void FarPairing::refused(Seat& seat, const rdma_cm_event& event) {
 void FarPairing::requested(rdma_cm_id* id, std::span<const std::byte> data) {
   const auto request = read_request(data);
   const sockaddr* const asker = rdma_get_peer_addr(id);
-  // Who asks for another's connection is refused; so is who comes from a network that was not named.
+  // Refuse a request for another host's connection, and a request from a network that was not named.
   if (!request || address_bytes(asker) != request->asker.address ||
       !settings().peers.have(request->asker.address))
     return refuse(id, 0);
@@ -202,7 +202,7 @@ bool FarPairing::answer(const Unknown& asked) {
       continue;
     const Conversation theirs{.sent = {.after_16 = request.sent_16},
                               .received = {.after_16 = request.received_16}};
-    // Otherwise it is somebody else's, or we have not read that far, and the asker comes again.
+    // Otherwise the connection is another one, or we have not read that far and the asker will ask again.
     if (mirror(conversation_of(*end, Speaker::request), theirs) == Likeness::same)
       accept(*seat, asked);
     else
@@ -247,7 +247,7 @@ void FarPairing::greet(Seat& seat) {
   seat.deadline = Clock::now() + longest_greeting;
   const Speaker own = seat.end->was_accepted() ? Speaker::asked : Speaker::asker;
   if (!seat.link->greet(conversation_of(*seat.end, own))) return fail(seat, Reason::device);
-  judge(seat);  // the peer's may be here already
+  judge(seat);  // the peer's greeting may already be here
 }
 
 void FarPairing::judge(Seat& seat) {
@@ -261,7 +261,7 @@ void FarPairing::judge(Seat& seat) {
   linked(seat);
 }
 
-// The seat is gone then.
+// Erases the seat.
 void FarPairing::linked(Seat& seat) {
   FarEnd& end = *seat.end;
   const FarAddress target = seat.target;

@@ -1,17 +1,17 @@
 // How two ends on two hosts find each other and connect their queue pairs, over rdma_cm.
 //
-// The end whose program connected asks: rdma_connect to the same address and port number, with the
-// connection's addresses and what went by in the request. The end that accepted listens on that port number,
-// if no process of its host does, and on a number of its own, which is in the table; who is asked for another
-// process's connection refuses with that number. Then each says hello (far_messages.hpp), and both judge
-// whether they have seen the same bytes go by, and whether the other knows the user's secret (seal.hpp).
-// What anybody else sends costs a look at 56 bytes.
+// The end whose program connected asks: it calls rdma_connect with the same address and port number, and its
+// request holds the connection's addresses and a proof of its first bytes. The end that accepted listens on
+// that port number, unless another process of its host does, and on a port of its own, which is in the table.
+// A process that is asked for another process's connection refuses and names that port. Then each end says
+// hello (far_messages.hpp). Both check that they have seen the same bytes and that the other knows the user's
+// secret (seal.hpp). Any other request costs us a look at 56 bytes.
 //
-// Each step has a deadline. While nothing is known of an address, one connection alone asks there, and the
-// others wait for what it finds. Refusals are remembered (refusals.hpp). At most `most_asking` ask and
-// `most_unknown` requests wait at once.
+// Each step has a deadline. While nothing is known of an address, only one connection asks there, and the
+// others wait for its result. Refusals are remembered (refusals.hpp). At most `most_asking` connections ask
+// at once, and at most `most_unknown` requests wait.
 //
-// Threading: the service thread alone. Made anew in a forked child.
+// Threading: service thread only. A forked child makes its own.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -43,21 +43,21 @@ class FarPairing {
   FarPairing(const FarPairing&) = delete;
   FarPairing& operator=(const FarPairing&) = delete;
 
-  void seek(FarEnd& end);    // it has a place in the table, and its peer is on another host
-  void forget(FarEnd& end);  // it is closed: before its link goes
+  void seek(FarEnd& end);    // `end` has a place in the table; its peer is on another host
+  void forget(FarEnd& end);  // `end` is closed; call it before its link is destroyed
   const FarEvents& events() const { return events_; }
   FarArrivals& arrivals() { return arrivals_; }
-  void look();                                // what came meanwhile
-  std::optional<TimePoint> deadline() const;  // of what goes on; nothing: nothing does
+  void look();                                // handles what has arrived meanwhile
+  std::optional<TimePoint> deadline() const;  // of the next step; nullopt: nothing is pending
   void expire(TimePoint now);
 
  private:
   enum class Stage { queued, resolving, connecting, pausing, awaited, greeting };
-  struct Seat {  // of an end until it is linked
+  struct Seat {  // an end that is not linked yet
     FarEnd* end = nullptr;
     Stage stage = Stage::queued;
-    FarAddress target;       // asked
-    std::uint32_t port = 0;  // where now
+    FarAddress target;       // the address to ask
+    std::uint32_t port = 0;  // the port asked now
     TimePoint deadline{}, again_at{};
     std::chrono::milliseconds pause{50};
     rdma_cm_id* id = nullptr;
@@ -65,9 +65,9 @@ class FarPairing {
   };
   struct Linked {
     rdma_cm_id* id;
-    FarLink* link;  // the connection's
+    FarLink* link;  // owned by the connection
   };
-  struct Unknown {  // asked for what nobody has, yet
+  struct Unknown {  // a request for a connection that nobody has yet
     rdma_cm_id* id;
     FarRequest request;
     TimePoint until;
@@ -77,7 +77,7 @@ class FarPairing {
   void ask(Seat& seat);
   void ask_next(const FarAddress& target);
   bool may_ask(const FarAddress& target) const;
-  void drop(Seat& seat);  // its identifier and link
+  void drop(Seat& seat);  // destroys its identifier and link
   void fail(Seat& seat, Reason why);
   void fail_queued(const FarAddress& target);
   void refuse(rdma_cm_id* id, std::uint32_t ask_port);
@@ -86,7 +86,7 @@ class FarPairing {
   void connect(Seat& seat);
   void refused(Seat& seat, const rdma_cm_event& event);
   void requested(rdma_cm_id* id, std::span<const std::byte> data);
-  bool answer(const Unknown& asked);  // false: nobody has it, yet
+  bool answer(const Unknown& asked);  // false: nobody has the connection yet
   bool send_elsewhere(const Unknown& asked);
   void accept(Seat& seat, const Unknown& asked);
   void greet(Seat& seat);
@@ -105,7 +105,7 @@ class FarPairing {
   std::unordered_map<FarEnd*, Linked> linked_;
   std::unordered_map<rdma_cm_id*, FarLink*> linked_by_id_;
   std::vector<Unknown> unknown_;
-  std::set<FarAddress> taking_;  // took up RDMA once
+  std::set<FarAddress> taking_;  // these have accepted RDMA before
   Refusals refusals_;
   std::uint64_t network_namespace_ = 0;
 };

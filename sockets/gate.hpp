@@ -1,6 +1,6 @@
-// One direction of a connection: many threads in the kernel's calls, or one with the ring, whose signal
-// handlers wait meanwhile (held_signals.hpp). In memory that a forked child shares. A holder that was killed
-// leaves the gate shut: exclusive() gives up, and the connection is reset.
+// The gate of one direction of a connection: shared by many threads for kernel calls, or held by one thread
+// for the ring, whose signal handlers wait meanwhile (held_signals.hpp). Forked children share its memory. If
+// a holder is killed, the gate stays shut: exclusive() gives up, and the connection is reset.
 #pragma once
 
 #include <sched.h>
@@ -13,7 +13,7 @@
 
 namespace weir::sockets {
 
-using GateWord = std::atomic<std::int32_t>;  // how many share it; -1: one has it alone
+using GateWord = std::atomic<std::int32_t>;  // number of sharers; -1: one thread has it alone
 
 class Gate {
  public:
@@ -31,7 +31,7 @@ class Gate {
       leave_section();
     return mine_ == -1;
   }
-  // Waits, in growing naps, for about ten seconds.
+  // Waits, in growing naps, for up to about ten seconds.
   bool exclusive() {
     for (int tries = 0; !try_exclusive() && tries < 100'000; ++tries) wait(tries);
     return mine_ == -1;

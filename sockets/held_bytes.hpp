@@ -1,5 +1,5 @@
-// Bytes that were read from TCP before their turn: those of the ring come first (carrier.hpp). As many as one
-// read of the program may get at most. The receive gate guards them.
+// Bytes that were read from TCP before their turn: the ring's bytes come first (carrier.hpp). There are at
+// most as many as one read of the program may get. The receive gate guards them.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ class HeldBytes {
   std::size_t size() const { return bytes_.size(); }
   void clear() { bytes_.clear(); }
 
-  // `bytes` that lie in `pieces` behind `skip`.
+  // Keeps `bytes` of `pieces`, starting at `skip`.
   void keep(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) {
     const std::size_t before = bytes_.size();
     bytes_.resize(before + bytes);
     bytes_.resize(before + copy_out_of(pieces, skip, bytes_.data() + before, bytes));
   }
-  // The first `bytes` of them, or as many as there is room for.
+  // Takes the first `bytes` held, or as many as `pieces` has room for.
   std::size_t take(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, bool peek) {
     const std::size_t taken = copy_into(pieces, skip, bytes_.data(), bytes);
     if (!peek) bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(taken));

@@ -15,7 +15,7 @@ constinit thread_local HeldSignals held_signals{};
 
 namespace {
 
-// What the program's own action for a signal is while the kernel has ours.
+// The program's own action for a signal for which the kernel has ours.
 struct Known {
   std::atomic<void (*)(int)> handler{nullptr};
   std::atomic<int> flags{0};
@@ -37,12 +37,12 @@ std::uint64_t blockable() {
 
 void set_mask(std::uint64_t mask) { ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask); }
 
-// All signals stay blocked behind the return from this handler; this one is pending again.
+// All signals stay blocked after this handler returns; this signal is pending again.
 void hold(int signal, siginfo_t* info, void* context) {
   HeldSignals& mine = held_signals;
   const int before = errno;
   set_mask(~std::uint64_t{0});
-  // The kernel's part of it; what lies behind is the signal's siginfo_t.
+  // The kernel's part of the mask; the signal's siginfo_t lies right behind it.
   auto* const mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
   if (!mine.held) std::memcpy(&mine.mask_before, mask, sizeof mine.mask_before);
   mine.held = true;

@@ -1,13 +1,13 @@
-// The program's signal handlers wait while their thread is inside one of our critical sections. A handler
-// that uses the same connection would otherwise wait for itself, and one that leaves by longjmp() would leave
+// Holds back the program's signal handlers while their thread is inside one of our critical sections. A
+// handler that used the same connection would wait for itself; one that left by longjmp() would leave
 // the section shut for ever.
 //
-// A counter a thread says how deep it is inside. At 0 a handler runs at once, and nobody pays. Inside, the
-// signal is sent to the thread once more and all signals are blocked; the thread unblocks them when it comes
-// out, and the kernel delivers them as if they had come then. Signals of the thread's own faults (SIGSEGV and
-// the like) never wait.
+// A per-thread counter holds the nesting depth. At 0 a handler runs at once, at no cost. Inside a section
+// the signal is sent to the thread again and all signals are blocked. On leaving, the thread unblocks
+// them, and the kernel delivers them as if they had just come. Signals of the thread's own faults
+// (SIGSEGV and the like) never wait.
 //
-// Threading: any thread, and handlers in it.
+// Threading: any thread, and its signal handlers.
 #pragma once
 
 #include <signal.h>
@@ -23,8 +23,8 @@ struct HeldSignals {
   bool held = false;
   std::uint64_t mask_before = 0;  // as the kernel has it
 };
-// The library is there from the start of the program, so its thread-local memory can be reached without a
-// call.
+// The library is loaded when the program starts, so its thread-local memory can be
+// reached without a call.
 extern constinit thread_local HeldSignals held_signals __attribute__((tls_model("initial-exec")));
 void deliver_held_signals();
 
@@ -45,7 +45,7 @@ class Section {
   Section& operator=(const Section&) = delete;
 };
 
-// Held by a thread whose handlers wait.
+// While a thread holds it, that thread's signal handlers wait.
 class SectionMutex {
  public:
   void lock() {
@@ -61,7 +61,7 @@ class SectionMutex {
   std::mutex mutex_;
 };
 
-// sigaction() of a program: its handler is kept here, and the kernel gets ours. `call`: the C library's.
+// The program's sigaction(): we keep its handler and give the kernel ours. `call`: the C library's function.
 using SetAction = int(int, const struct sigaction*, struct sigaction*);
 int set_action(SetAction* call, int signal, const struct sigaction* action, struct sigaction* before);
 

@@ -1,4 +1,4 @@
-// What a blocking call of ours has to know that the kernel's own knows by itself.
+// What our blocking calls must check that the kernel's own calls know by themselves.
 #pragma once
 
 #include <signal.h>
@@ -12,8 +12,8 @@
 
 namespace weir::sockets {
 
-// After EINTR of a sleep: whether the program's own call would have returned it. A handler was installed
-// without SA_RESTART; which signal it was nobody says, so a single such handler is enough.
+// After EINTR of a sleep: whether the program's own call would have returned it, because a handler was
+// installed without SA_RESTART. Nothing says which signal it was, so one such handler is enough.
 inline bool interrupted_for_good() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action{};
@@ -25,7 +25,7 @@ inline bool interrupted_for_good() {
   return false;
 }
 
-using Timeout = std::optional<std::chrono::nanoseconds>;  // nothing: for ever
+using Timeout = std::optional<std::chrono::nanoseconds>;  // nullopt: for ever
 
 // SO_RCVTIMEO or SO_SNDTIMEO.
 inline Timeout timeout_of(int fd, bool sends) {
@@ -37,7 +37,7 @@ inline Timeout timeout_of(int fd, bool sends) {
   return std::chrono::seconds(limit.tv_sec) + std::chrono::microseconds(limit.tv_usec);
 }
 
-// How long to sleep now; nothing: the time is over. Who cannot be woken looks again every two milliseconds.
+// How long to sleep now; nullopt: time is up. A thread that nobody can wake looks every two milliseconds.
 inline std::optional<timespec> sleep_limit(const Timeout& timeout,
                                            std::chrono::steady_clock::time_point begun, bool can_be_woken) {
   constexpr std::chrono::nanoseconds nap = std::chrono::milliseconds(2), longest = std::chrono::hours(1);

@@ -1,4 +1,4 @@
-// What the kernel says of a TCP connection: the proof that nobody reads or writes it past us.
+// The kernel's own counts for a TCP connection: they prove that nobody reads or writes it behind our back.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace weir::sockets {
 
 struct KernelCounts {
-  std::uint64_t written = 0;  // bytes that programs gave it: sent and still to be sent
-  std::uint64_t read = 0;     // bytes that programs took: received ones without those in its queue
+  std::uint64_t written = 0;  // bytes that programs wrote: sent or still to be sent
+  std::uint64_t read = 0;     // bytes that programs read: received less those still queued
   bool established = false;
 };
 
-// Nothing: the kernel does not say, or bytes came in each time it was asked.
+// nullopt: the kernel does not say, or more bytes came in during every try.
 std::optional<KernelCounts> kernel_counts(int fd);
 
 }  // namespace weir::sockets

@@ -43,7 +43,7 @@ ListedEnd describe(const Entry& entry, unsigned side) {
   ListedEnd end;
   end.local = text_of(side == 0 ? entry.key.low : entry.key.high);
   end.peer = text_of(side == 0 ? entry.key.high : entry.key.low);
-  const auto program = mine.program;  // once: another process may write it meanwhile
+  const auto program = mine.program;  // copied once: another process may write it meanwhile
   for (const char letter : program) {
     if (letter == '\0') break;
     end.program += std::isprint(static_cast<unsigned char>(letter)) != 0 ? letter : '?';

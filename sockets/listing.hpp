@@ -1,5 +1,5 @@
-// The connections in the table of this user's processes, for `weir sockets`. Reads the shared file; never
-// writes.
+// Lists the connections in the table of this user's processes, for `weir sockets`. Only
+// reads the shared file.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct ListedEnd {
   std::uint32_t pid = 0;
   bool sends_by_rdma = false, receives_by_rdma = false;
   std::uint64_t sent_by_rdma = 0;  // bytes
-  std::string why_not;             // a sentence without its subject; empty: it may change
+  std::string why_not;             // a sentence without its subject; empty: it may change to RDMA
 };
 
-// Of living processes. No table is an empty list; the error is a sentence.
+// Only of living processes. A missing table is an empty list; the error is a sentence.
 std::expected<std::vector<ListedEnd>, std::string> list_ends(const std::string& runtime_directory);
 
-// The folder where the table is, as the preloaded library finds it; `told`: what WEIR_RUNTIME_DIR says, or
-// null.
+// The folder of the table, found as the preloaded library finds it; `told`: the value of
+// WEIR_RUNTIME_DIR, or null.
 std::string runtime_directory(const char* told);
 
 }  // namespace weir::sockets

@@ -1,4 +1,4 @@
-// The networks whose hosts are asked for RDMA: `--sockets-peers 10.0.0.0/8,fd00::/8`. Pure.
+// The networks whose hosts we ask for RDMA: `--sockets-peers 10.0.0.0/8,fd00::/8`. Pure.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class Networks {
  public:
   static constexpr std::size_t most = 64;
 
-  // An address alone is a network of one. Or which word makes no sense, and why.
+  // A bare address is a network of one host. The error names the word that makes no sense and says why.
   static std::expected<Networks, std::string> parse(std::string_view text);
   // IPv4 as ::ffff:a.b.c.d.
   bool have(const std::array<std::uint8_t, 16>& address) const;

@@ -1,11 +1,11 @@
-// Whether the ring pays towards another process: not where the receiver sleeps at most sends.
+// Whether the ring pays towards another process. It does not if the receiver is asleep at most sends.
 //
-// A receiver that is awake finds a byte in its ring at no cost. One that sleeps is woken by a system call
-// beside the write, which is dearer than TCP's one call for both; and a receiver sleeps because others want
-// its core, or because little comes. So we count how many of `window` sends had to wake, and if it was the
-// half, the next sends go by TCP: `shortest_rest` of them, twice as many after each further window in vain.
+// A receiver that is awake finds a byte in its ring at no cost. A sleeping receiver needs a system call to
+// wake it besides the write, which costs more than TCP's one call for both. Receivers sleep because others
+// want their core or because little comes. So we count how many of `window` sends had to wake the receiver.
+// If it was half, the next `shortest_rest` sends go by TCP, and twice as many after each further such window.
 //
-// Pure; counts of several threads may lose one another's, which moves the next look a little.
+// Pure. Counts of several threads may get lost, which only shifts the next look a little.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Pace {
   }
 
   std::atomic<std::uint32_t> sends_{0}, wakes_{0};  // in this window
-  std::atomic<std::uint32_t> rest_{0};              // sends that go by TCP before the next look
+  std::atomic<std::uint32_t> rest_{0};              // sends by TCP before the next try
   std::atomic<std::uint32_t> next_rest_{shortest_rest};
 };
 

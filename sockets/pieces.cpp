@@ -6,7 +6,7 @@
 namespace weir::sockets {
 namespace {
 
-// Calls `copy` with each stretch of `pieces` behind `skip`, and how many bytes come before it.
+// Calls `copy` with each stretch of `pieces` after `skip` and the number of bytes before that stretch.
 template <class Copy>
 std::size_t for_stretches(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, Copy copy) {
   std::size_t done = 0;

@@ -1,4 +1,4 @@
-// A program's list of buffers, as readv() and writev() have it. Pure.
+// A program's list of buffers, as readv() and writev() take it. Pure.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,12 +13,12 @@ namespace weir::sockets {
 
 std::size_t total_bytes(std::span<const iovec> pieces);
 
-// `bytes` into or out of `pieces`, behind the first `skip`. How many there was room for, or were there.
+// Copy `bytes` into or out of `pieces`, after the first `skip`. Return how many bytes fit, or were there.
 std::size_t copy_into(std::span<const iovec> pieces, std::size_t skip, const std::byte* from,
                       std::size_t bytes);
 std::size_t copy_out_of(std::span<const iovec> pieces, std::size_t skip, std::byte* to, std::size_t bytes);
 
-// The part of `pieces` behind `skip`, at most `bytes` of it, as one call of the kernel gets it.
+// The part of `pieces` after `skip`, at most `bytes` of it, in the form that a kernel call takes.
 class Part {
  public:
   static constexpr std::size_t most_pieces = 64;

@@ -40,7 +40,7 @@ class Round {
     });
   }
 
-  // What rings have; and, `kernel_too`, what the kernel has.
+  // Collects what rings have and, if `kernel_too`, what the kernel has.
   int look(bool kernel_too) {
     for (pollfd& one : fds_) one.revents = 0;
     if (kernel_too) {
@@ -53,7 +53,7 @@ class Round {
     return count();
   }
 
-  // Sleeps in the kernel, awake when a ring has something. -1: errno.
+  // Sleeps in the kernel; a ring that has something wakes us. -1 with errno on failure.
   int sleep(const timespec& limit, const sigset_t* mask, Waiter* waiter) {
     for (const One& one : engaged_) (void)(*one.use)->watch(waiter->watcher(0));
     waiter->collect([](std::uint32_t) {});
@@ -110,7 +110,7 @@ class Round {
   FarArrivals* arrivals_ = nullptr;
 };
 
-// Connections that are not engaged yet must not become so while we sleep without a waiter.
+// Keeps connections from being engaged while we sleep without a waiter.
 class Observed {
  public:
   explicit Observed(std::span<const pollfd> fds) {
@@ -132,7 +132,7 @@ class Observed {
  private:
   struct Held {
     std::unique_ptr<Use> use;
-    std::unique_ptr<Gate> gate;  // released before the connection is
+    std::unique_ptr<Gate> gate;  // must be released before the connection
     ~Held() { gate.reset(); }
     Held(std::unique_ptr<Use> u, std::unique_ptr<Gate> g) : use(std::move(u)), gate(std::move(g)) {}
     Held(Held&&) = default;

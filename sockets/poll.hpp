@@ -1,5 +1,5 @@
-// poll() over descriptors of which some may be engaged connections or epoll sets. select() and its kin are
-// made of it.
+// poll() over descriptors that may include engaged connections and epoll sets. select() and
+// its kin are built on it.
 #pragma once
 
 #include <poll.h>
@@ -10,8 +10,8 @@
 
 namespace weir::sockets {
 
-bool concerns_us(std::span<const pollfd> fds);  // else the kernel's own call does
-// As ppoll(): how many have something, or -1 and errno.
+bool concerns_us(std::span<const pollfd> fds);  // otherwise call the kernel's own poll
+// As ppoll(): returns how many descriptors are ready, or -1 with errno.
 int wait_for_any(std::span<pollfd> fds, Timeout timeout, const sigset_t* mask);
 
 }  // namespace weir::sockets

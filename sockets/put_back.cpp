@@ -10,7 +10,7 @@ namespace weir::sockets {
 namespace {
 
 std::string name_of(const Side& side) {
-  const auto letters = side.program;  // once: another process may write it meanwhile
+  const auto letters = side.program;  // copied once: another process may write it meanwhile
   std::string name;
   for (const char letter : letters) {
     if (letter == '\0') break;
@@ -47,7 +47,7 @@ std::expected<PutBack, std::string> put_back(const std::string& runtime_director
       ++done.connections;
     }
   }
-  // It stored that before it looks: the service thread looks at it in each round.
+  // Ring after all flags are stored: the service thread reads its flag each time it wakes.
   if (service != 0) ring(*table, service);
   table->leave();
   if (done.connections == 0) return std::unexpected(nobody);

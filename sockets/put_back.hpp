@@ -1,4 +1,4 @@
-// An operator's word that the connections of a process go back to TCP (`weir sockets --off`).
+// Lets an operator return a process's connections to TCP (`weir sockets --off`).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ struct PutBack {
   std::string program;
   std::size_t connections = 0;  // in the table
 };
-// All connections of that process, those that it makes later included; its service thread does it at once. Or
-// why not.
+// Returns all connections of that process to TCP, and keeps later ones there. Its service thread does that at
+// once. The error says why it could not be done.
 std::expected<PutBack, std::string> put_back(const std::string& runtime_directory, std::uint32_t pid);
 
 }  // namespace weir::sockets

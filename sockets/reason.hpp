@@ -1,4 +1,4 @@
-// Why a connection is on TCP, as a word in the shared file and as a sentence.
+// Why a connection is on TCP: a word in the shared file, and a sentence.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ enum class Reason : std::uint32_t {
 };
 inline constexpr std::size_t reasons = static_cast<std::size_t>(Reason::rules) + 1;
 
-// A sentence without its subject, which is the connection.
+// A sentence without its subject, the connection.
 constexpr const char* text(Reason why) {
   switch (why) {
     case Reason::none:

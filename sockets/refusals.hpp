@@ -1,6 +1,6 @@
-// Addresses on other hosts that did not take up RDMA, and until when they are not asked again: `first` after
-// the first refusal, doubled with each further one, up to `longest`. Of `most` addresses; one more takes the
-// place of that whose time is over first. Pure; the service thread's.
+// Addresses on other hosts that refused RDMA, and when they may be asked again: `first` after the first
+// refusal, doubled with each further one up to `longest`. Holds `most` addresses; one more replaces the
+// address whose time is over first. Pure; used by the service thread.
 #pragma once
 
 #include <algorithm>

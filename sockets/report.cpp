@@ -17,7 +17,7 @@ struct Sums {
   std::uint64_t connections = 0, changed = 0;
   std::uint64_t sent = 0, sent_tcp = 0, received = 0, received_tcp = 0;
   std::array<std::uint64_t, reasons> why_not{};
-  std::uint64_t short_ones = 0;  // that ended before a peer was looked for
+  std::uint64_t short_ones = 0;  // ended before a peer was looked for
 };
 
 SectionMutex& sums_mutex() {
@@ -29,7 +29,7 @@ constinit Sums ended{};
 void add(Sums& to, const Connection& one) {
   const EndState& end = one.record().end;
   const auto sent = end.sent.load(), received = end.received.load();
-  if (sent + received == 0) return;  // a listener, or never used
+  if (sent + received == 0) return;  // a listener, or a connection that carried nothing
   ++to.connections;
   to.sent += sent;
   to.sent_tcp += end.sent_tcp.load();

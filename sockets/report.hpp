@@ -1,4 +1,4 @@
-// What became of this process's connections, in five lines when it ends (WEIR_SOCKETS=report). Any thread.
+// Summarizes this process's connections in five lines at its end (WEIR_SOCKETS=report). Any thread.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@ namespace weir::sockets {
 class Connection;
 
 void count_ended(const Connection& connection);  // at its last close
-std::string report();                            // of those, and those that are still open
+std::string report();                            // on ended and on open connections
 
 }  // namespace weir::sockets

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t\r";
 
-// The next word of `text`, which it is cut off. Empty: there is none.
+// Cuts the next word off `text`. Empty: there is no further word.
 std::string_view next_word(std::string_view& text) {
   const auto begin = std::min(text.find_first_not_of(blanks), text.size());
   text.remove_prefix(begin);

@@ -1,11 +1,11 @@
-// Which connections may change to RDMA, as the user says by program and port (WEIR_SOCKETS_RULES).
+// Which connections may change to RDMA, chosen by program and port (WEIR_SOCKETS_RULES).
 //
-// Rules are separated by commas or line ends; what follows a # up to the line's end is none of it:
+// Rules are separated by commas or line ends; a # starts a comment up to the end of the line:
 //
 //   off port 22, off program pgbench port 5432, on program redis-*, off
 //
-// The first rule that fits decides; none fits: on. `program` takes a shell pattern, `port` a number or a
-// range, of either end. Pure.
+// The first rule that matches decides; if none matches, the answer is on. `program` takes a shell pattern,
+// `port` a number or a range, which either end may match. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Rules {
  public:
   static constexpr std::size_t most_rules = 256, most_bytes = 1 << 16;
 
-  // Or which word makes no sense, and why.
+  // The error names the word that makes no sense and says why.
   static std::expected<Rules, std::string> parse(std::string_view text);
   bool allow(std::string_view program, std::uint32_t own_port, std::uint32_t peers_port) const;
   std::size_t size() const { return rules_.size(); }
@@ -36,7 +36,7 @@ class Rules {
   std::vector<Rule> rules_;
 };
 
-// What WEIR_SOCKETS_RULES holds: rules, or, where it begins with a slash, the file that has them.
+// Reads the value of WEIR_SOCKETS_RULES: rules, or, if it begins with a slash, the path of a file with rules.
 std::expected<Rules, std::string> read_rules(const char* value);
 
 }  // namespace weir::sockets

@@ -15,7 +15,7 @@
 namespace weir::sockets {
 namespace {
 
-// What a child of fork() makes anew.
+// State that a child of fork() makes anew.
 struct Shared {
   SectionMutex mutex;
   bool tried_table = false, tried_device = false;
@@ -43,7 +43,7 @@ thread_local ThreadWaiter thread_waiter;
 void in_child() {
   generation.fetch_add(1);
   Shared& all = shared();
-  // The parent's table stays mapped: connections of the parent are still answered for there.
+  // The parent's table stays mapped: connections of the parent still use their entries there.
   (void)all.table.release();
   new (&all) Shared;
   the_table.store(nullptr);

@@ -1,7 +1,7 @@
-// What the connections of this process share: the table, the device, the service thread.
+// State that the connections of this process share: the table, the device, the service thread.
 //
-// Threading: any thread; made on first use. fork() gives the child a new one, without its parent's table
-// place, device, waiters and service thread.
+// Threading: any thread; made on first use. A child of fork() makes its own and does not use its parent's
+// table place, device, waiters or service thread.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace weir::sockets {
 
-// Null: it cannot be had, which was said if asked for.
+// Null: the table cannot be had; a trace line has said why.
 Table* table();
 class Device;
-Device* device();    // null: there is none
+Device* device();    // null: no device
 void leave_table();  // the process is about to end
-// The thread's waiter, for a call that waits; one of its own for a call in a signal handler that interrupted
-// such a call.
+// The thread's waiter, for a call that waits. A call in a signal handler that interrupted such a call
+// gets a waiter of its own.
 class LentWaiter {
  public:
   LentWaiter();
@@ -32,7 +32,7 @@ class LentWaiter {
   std::unique_ptr<Waiter> own_;
   Waiter* waiter_ = nullptr;
 };
-// What was found out about sending to another process, by its number in the table.
+// What we have learned about sending to another process, by its number in the table.
 Pace& pace_to(std::uint32_t process);
 
 }  // namespace weir::sockets

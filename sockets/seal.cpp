@@ -8,7 +8,7 @@ namespace weir::sockets {
 hash::SipKey sealing_key(hash::SipKey secret, Speaker speaker, const FarRequest::End& asker,
                          const FarRequest::End& asked) {
   std::array<char, 2 + 2 * (16 + 2)> text{};
-  std::size_t at = 1;  // the first byte tells the two halves of the key apart
+  std::size_t at = 1;  // tells the two halves of the key apart
   const auto add = [&](std::uint8_t byte) { text[at++] = static_cast<char>(byte); };
   add(static_cast<std::uint8_t>(speaker));
   for (const auto* end : {&asker, &asked}) {

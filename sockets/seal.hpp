@@ -1,9 +1,9 @@
 // How an end on another host proves which connection it means, and that it knows this user's secret.
 //
-// Each message that proves something does so under a key of its own: of the secret, of the connection, and
-// of who speaks. So nobody proves anything with what he heard from the other end, or from another connection.
-// Without a secret that keeps apart what goes by on the network, but whoever guesses a connection's first
-// bytes can prove it; docs/threat-model.md says who can come that far. Pure.
+// Each proof in a message is made under a key of its own, derived from the secret, the connection and the
+// speaker. So nobody can prove anything with what they heard from the other end or from another connection.
+// Without a secret, messages of different connections are still kept apart, but anyone who guesses a
+// connection's first bytes can prove it; docs/threat-model.md says who can come that far. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Speaker : std::uint8_t {
   asked = 3,    // the end that accepted
 };
 
-// `asker` and `asked`: the connection's ends.
+// `asker` and `asked` are the two ends of the connection.
 hash::SipKey sealing_key(hash::SipKey secret, Speaker speaker, const FarRequest::End& asker,
                          const FarRequest::End& asked);
 

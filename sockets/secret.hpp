@@ -1,4 +1,4 @@
-// The secret that a user's processes on several hosts have in a file each (WEIR_SOCKETS_SECRET).
+// The secret shared by a user's processes on several hosts, in a file on each host (WEIR_SOCKETS_SECRET).
 #pragma once
 
 #include <expected>
@@ -8,8 +8,8 @@
 
 namespace weir::sockets {
 
-// A file of this user's, or root's, that nobody else can read, of at least 16 bytes. Or what is wrong with
-// it.
+// Reads a file that belongs to this user or root, that nobody else can read, and that has at least 16 bytes.
+// The error says what is wrong with it.
 std::expected<hash::SipKey, std::string> read_secret(const std::string& path);
 
 }  // namespace weir::sockets

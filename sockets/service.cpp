@@ -23,7 +23,7 @@ class Service {
   void run();
 
   SectionMutex mutex;
-  std::vector<Connection*> come, ended, reconsidered;  // by other threads, for the next round
+  std::vector<Connection*> come, ended, reconsidered;  // from other threads, for the next round
   std::unique_ptr<Waiter> waiter;
 
  private:
@@ -70,7 +70,7 @@ bool Service::start() {
   auto made = std::make_unique<Service>();
   made->waiter = Waiter::make(*table());
   if (!made->waiter) return false;
-  // The program's signals are for its own threads.
+  // The program's signals belong to its own threads.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -85,7 +85,7 @@ bool Service::start() {
   return started;
 }
 
-// Until somebody rings, another host says something, or a step between hosts takes too long.
+// Sleeps until somebody rings, another host sends something, or a step between hosts times out.
 void Service::sleep() {
   constexpr std::chrono::nanoseconds nap{10'000'000};
   bool more = waiter->anything(), naps = false;
@@ -130,7 +130,7 @@ void Service::run() {
   }
 }
 
-// False: only links between hosts had something (FarArrivals rings another bit).
+// False: only links between hosts had something (FarArrivals rings a different bit).
 bool Service::has_work() {
   bool rung = false;
   waiter->collect([&](std::uint32_t bit) { rung |= bit == 0; });
@@ -148,7 +148,7 @@ void Service::round() {
     again.swap(reconsidered);
   }
   for (Connection* it : gone) {
-    if (it->users().load() != 0) {  // a thread is still at it: it was rung, and leaves
+    if (it->users().load() != 0) {  // a thread still uses it; it was rung and will leave
       const std::scoped_lock lock(mutex);
       ended.push_back(it);
       continue;
@@ -178,7 +178,7 @@ void service_reconsiders(Connection& it) { hand_over(&Service::reconsidered, it)
 void service_ends(Connection& it) { hand_over(&Service::ended, it); }
 
 void service_forgets_parent() {
-  service.store(nullptr);  // its thread is not here; what it has is the parent's
+  service.store(nullptr);  // the child has no such thread, and the object belongs to the parent
   new (&start_mutex()) SectionMutex;
 }
 

@@ -1,16 +1,16 @@
 // The thread that finds peers, connects queue pairs, and answers peers that leave the ring while the program
-// is elsewhere. It sleeps unless somebody rings, and exists once a connection looks for its peer. Any thread
-// may call these.
+// is busy elsewhere. It sleeps until somebody rings, and starts when a connection first looks for its peer.
+// Any thread may call these functions.
 #pragma once
 
 namespace weir::sockets {
 
 class Connection;
 
-bool service_agrees(Connection&);       // looks for its peer from now on; false: there is no service
-void service_reconsiders(Connection&);  // gives up if it has looked for long
-void service_ends(Connection&);         // closed: gives back what it has
+bool service_agrees(Connection&);       // starts to look for the peer; false: there is no service
+void service_reconsiders(Connection&);  // gives up if it has looked for too long
+void service_ends(Connection&);         // closed: frees what it holds
 void service_forgets_parent();          // in a child of fork()
-void watch_forks();                     // registered once
+void watch_forks();                     // registers the handlers once
 
 }  // namespace weir::sockets

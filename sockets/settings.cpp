@@ -25,7 +25,7 @@ std::uint64_t number(const char* name, std::uint64_t otherwise) {
   return *end == '\0' ? value : otherwise;
 }
 
-// As the program was started.
+// The environment as it was when the program started.
 struct Variable {
   const char* name;
   std::string value;
@@ -49,7 +49,7 @@ Settings read_settings() {
   it.report = mode != nullptr && std::string_view(mode) == "report";
   if (auto rules = read_rules(std::getenv("WEIR_SOCKETS_RULES"))) {
     it.rules = *std::move(rules);
-  } else {  // the program is not ours to end; nothing changes that somebody meant to leave out
+  } else {  // we may not end the program; change nothing, since the user meant to exclude something
     std::fprintf(stderr, "weir sockets: WEIR_SOCKETS_RULES: %s: no connection changes\n",
                  rules.error().c_str());
     it.off = true;
@@ -64,7 +64,7 @@ Settings read_settings() {
   if (const char* const file = std::getenv("WEIR_SOCKETS_SECRET"); file != nullptr && !it.peers.empty()) {
     if (const auto secret = read_secret(file)) {
       it.secret = *secret;
-    } else {  // without it whoever guesses may be taken for a peer, which somebody meant to prevent
+    } else {  // without a secret anyone who guesses may pass for a peer, which the user meant to prevent
       std::fprintf(stderr, "weir sockets: WEIR_SOCKETS_SECRET: %s: no other host is asked\n",
                    secret.error().c_str());
       it.peers = {};

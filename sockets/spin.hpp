@@ -1,5 +1,5 @@
-// A look before a sleep: short, and none at all where it was in vain or where others want the core
-// (waiting/spin_policy).
+// A short look before a sleep. There is none where it was useless or where others want the
+// core (waiting/spin_policy).
 #pragma once
 
 #include <sched.h>
@@ -29,7 +29,7 @@ inline void begin_looking(SpinPolicy& policy, SpinPolicy::TimePoint now) {
   policy.worked(now);
 }
 
-// False: sleep.
+// False: go to sleep.
 inline bool look_again(SpinPolicy& policy) {
   constexpr int looks_a_yield = 32;
   constexpr std::chrono::microseconds taken_away{500};  // the core, between two looks

@@ -1,4 +1,4 @@
-// The C library's own functions, behind those that the preloaded library puts in front of them.
+// The C library's own functions, which the preloaded library's functions hide.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 namespace weir::sockets {
 
-// Looked up once; the members are named like what they call.
+// Looked up once; each member has the name of the function that it calls.
 struct SystemCalls {
   template <class Call>
   static void find(Call*& call, const char* name) {

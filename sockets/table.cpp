@@ -32,8 +32,8 @@ bool lock_byte(int file, std::uint32_t at, short type, int command, struct flock
   return system_calls().fcntl(file, command, &lock) == 0;
 }
 
-// Held for a few instructions; nobody waits longer than `longest_wait_ns` for a process that was stopped
-// meanwhile.
+// Held for a few instructions. If the holder was stopped meanwhile, nobody waits longer
+// than `longest_wait_ns`.
 class TableLock {
  public:
   explicit TableLock(pthread_mutex_t& mutex) : mutex_(mutex) {
@@ -45,8 +45,8 @@ class TableLock {
       ++until.tv_sec;
     }
     const int result = ::pthread_mutex_timedlock(&mutex_, &until);
-    // What a killed process left half done is an entry that is in use and whose sides are absent: reclaimed
-    // in time.
+    // A killed process can leave an entry that is in use but has two absent sides. Such an
+    // entry is reclaimed in time.
     if (result == EOWNERDEAD) ::pthread_mutex_consistent(&mutex_);
     held_ = result == 0 || result == EOWNERDEAD;
   }
@@ -145,7 +145,7 @@ void close_aside(int fd) {
   system_calls().close(fd);
 }
 
-// The table's file, with its lock held: the last process takes the file away under it. -1: errno.
+// Opens the table's file and locks it: the last process removes the file under that lock. -1 with errno.
 static int open_locked(const std::string& directory) {
   constexpr int tries = 8;
   for (int i = 0; i < tries; ++i) {
@@ -163,7 +163,7 @@ static int open_locked(const std::string& directory) {
 }
 
 std::unique_ptr<Table> Table::open(const std::string& directory, std::string& why) {
-  // Two levels: the runtime folder of this user may not be there yet, either.
+  // Two levels, because this user's runtime folder may be missing as well.
   const auto slash = directory.rfind('/');
   if (slash != std::string::npos && slash > 0) ::mkdir(directory.substr(0, slash).c_str(), 0700);
   ::mkdir(directory.c_str(), 0700);
@@ -245,7 +245,7 @@ std::optional<Table::Place> Table::claim(const Key& key, bool lower) {
       free = &entry;
   }
   if (found != nullptr && static_cast<Stage>(found->sides[side].stage.load()) != Stage::absent) {
-    // Of an earlier connection with the same addresses. What is left of it is no peer of ours.
+    // It is from an earlier connection with the same addresses; nothing left of it is our peer.
     if (!over(found->sides[0]) || !over(found->sides[1])) return std::nullopt;
     for (Side& one : found->sides) clear(one);
   }
@@ -289,7 +289,7 @@ void Table::release(const Place& place) {
 void Table::leave() {
   for (std::uint32_t i = 0; i < max_bells; ++i)
     if (layout_->bells[i].owner.load() == process_ + 1) ::unlink(bell_path(i).c_str());
-  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) return;  // somebody comes
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) return;  // another process is just starting
   bool last = true;
   for (std::uint32_t i = 0; i < max_processes && last; ++i) last = i == process_ || !alive(i);
   if (last) {

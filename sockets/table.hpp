@@ -1,7 +1,7 @@
-// This process's view of the shared file (layout.hpp): finding the peer of a connection, bells, who lives.
+// This process's view of the shared file (layout.hpp): finding a connection's peer, bells, living processes.
 //
-// Threading: any thread. After fork() a child keeps the mapping, and asks for a place of its own with its
-// first claim. Errors: no table, no place: the connection stays on TCP.
+// Threading: any thread. After fork() a child keeps the mapping and gets its own place with its first claim.
+// Errors: without a table or a place the connection stays on TCP.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace weir::sockets {
 
 class Table {
  public:
-  // In `directory`, which is made if it is not there, and has to be this user's alone. Null: `why` says why
-  // not.
+  // Opens the table in `directory`, which is created if needed and must be this user's alone.
+  // Null: `why` says why not.
   static std::unique_ptr<Table> open(const std::string& directory, std::string& why);
   ~Table();
   Table(const Table&) = delete;
@@ -28,16 +28,16 @@ class Table {
     Side& mine() const { return entry->sides[side]; }
     Side& peer() const { return entry->sides[1 - side]; }
   };
-  // A place for the end of `key` that is the lower one or not. Nothing: the table is full, or somebody alive
-  // has it.
+  // Takes a place for the lower or the other end of `key`. nullopt: the table is full, or a
+  // living process has that place.
   std::optional<Place> claim(const Key& key, bool lower);
   void release(const Place& place);
-  // The other side of the entry is on another host: this process keeps what it knows of it there.
+  // The entry's other side is on another host: this process keeps its copy of those words there.
   void take_mirror(const Place& place);
-  // Where the process that has this end is asked by other hosts; 0: nobody has it, or it is not.
+  // The port where other hosts ask the process that has this end; 0: nobody has it, or no such port.
   std::uint32_t far_port_of(const Key& key, bool lower);
 
-  // The process is about to end: its bells go, and the file with the last process that uses it.
+  // The process is about to end: removes its bells, and the file if no other process uses it.
   void leave();
 
   std::optional<std::uint32_t> claim_bell();
@@ -63,11 +63,11 @@ class Table {
   std::uint32_t process_ = max_processes;
 };
 
-// Moves a descriptor where programs that count theirs do not meet it, closed by exec. Closes `fd`; -1 if
-// there is none.
+// Moves a descriptor to where programs that count theirs do not meet it, and has exec close it. Closes `fd`;
+// -1 if no descriptor is left.
 int out_of_the_way(int fd);
 bool is_out_of_the_way(int fd);                          // it is one of these
-void close_aside(int fd);                                // one of these, by us
+void close_aside(int fd);                                // closes one of ours
 int next_out_of_the_way(unsigned first, unsigned last);  // the lowest of them; -1: none
 
 }  // namespace weir::sockets

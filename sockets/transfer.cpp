@@ -1,4 +1,4 @@
-// Reading and writing an engaged connection: whichever carrier has the next byte.
+// Reading and writing an engaged connection, through whichever carrier has the next byte.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -72,25 +72,25 @@ ssize_t Connection::receive_tcp(Incoming& in, int fd, std::span<const iovec> int
   const auto bytes = static_cast<std::size_t>(got);
   const auto now = static_cast<std::size_t>(in.took_tcp(bytes));
   if (now == bytes) return got;
-  held_.keep(part.pieces(), now, bytes - now);  // sent behind bytes that are in the ring
+  held_.keep(part.pieces(), now, bytes - now);  // they were sent after the bytes in the ring
   return static_cast<ssize_t>(now);
 }
 
-// An epoll set that was rung for what lies in the ring looked while bytes of TCP had to be read first. These
-// have been read now, and nobody rings for the others again.
+// An epoll set may have been rung for bytes in the ring while bytes of TCP had to be read first. The TCP
+// bytes have been read now, and nobody else will ring for those in the ring.
 void Connection::tell_of_ring(const Incoming& in) {
   const Source next = in.look();
   if (next.kind == Source::Kind::ring && next.bytes > 0) ring_all(*table(), place_.mine());
 }
 
-// Between hosts the kernel's end proves nothing but that the peer's process is gone, if that had not said
-// that all of its bytes by RDMA are before it: some may never have been sent. Better an error than a byte too
-// few.
+// Between hosts, an end from the kernel proves only that the peer's process is gone. Unless the
+// peer has said that all its RDMA bytes come before, some may never have been sent. An error is
+// better than a missing byte.
 bool Connection::ends_without_word() {
   return far_ && !foreign_ && place_.peer().receives.load() != 0 && place_.peer().done.load() == 0;
 }
 
-// Nothing there: -1 and EAGAIN.
+// If nothing is there: -1 with EAGAIN.
 ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags) {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return failed(ECONNRESET);
@@ -128,7 +128,7 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
         return got;
       }
     } else {
-      // Only the kernel knows of the end, and of errors.
+      // Only the kernel knows of the end and of errors.
       char byte = 0;
       iovec room{&byte, 1};
       msghdr message{};
@@ -138,11 +138,11 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
     }
     const int error = got < 0 ? errno : 0;
     if (far != nullptr && error != EAGAIN) far->look();
-    // What came by the ring before that is visible now. Once more, so that nothing is missed at the end.
+    // What came by the ring before the end is visible now. Look once more, so that nothing is missed.
     const Source now = in.next();
     if (now != source || got > 0) {
       if (got > 0 && now == source && !again) {
-        lost_ = true;  // bytes on TCP although the peer is in the ring: somebody writes there past it
+        lost_ = true;  // TCP bytes although the peer is in the ring: somebody else writes there
         reset(fd);
         return failed(ECONNRESET);
       }
@@ -182,7 +182,7 @@ ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
       if (!all || done == wanted) break;
       continue;
     }
-    if (got == 0) break;  // the end
+    if (got == 0) break;  // the end of the stream
     if ((errno != EAGAIN && errno != EINTR) || !blocks(fd, flags)) {
       if (done > 0) break;
       return -1;
@@ -192,7 +192,7 @@ ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
       if (done > 0) break;
       return failed(error);
     }
-    if (Connections::find(fd) != this) return failed(EBADF);  // closed meanwhile; the number may be another's
+    if (Connections::find(fd) != this) return failed(EBADF);  // closed meanwhile; the number may be reused
   }
   errno = before;
   return static_cast<ssize_t>(done);
@@ -214,7 +214,7 @@ bool Connection::may_enter_ring(int fd, const Outgoing& out) {
   return false;
 }
 
-// 0: there is no room, and none came in a moment; -1: the link is lost.
+// 0: there is no room, even after a short wait; -1: the link is lost.
 ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip) {
   std::uint64_t room = out.room();
   if (room == 0) {
@@ -279,7 +279,7 @@ bool Connection::hand_back(int fd) {
   return true;
 }
 
-// On TCP for good: leave_for_child().
+// Sends by TCP, where the connection stays for good: leave_for_child().
 ssize_t Connection::send_as_child(int fd, std::span<const iovec> from, std::size_t skip, int flags) {
   if (lost_) return failed(ECONNRESET);
   Part part(from, skip, Incoming::no_limit);
@@ -294,10 +294,10 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   Outgoing out = outgoing();
   const std::uint64_t every = settings().change_every;
   if (far_ && foreign_) return send_as_child(fd, from, skip, flags);
-  // What the peer has read is of interest when room grows short.
+  // Look how far the peer has read only when room grows short.
   if (far_ && (!out.by_ring() || out.room() < peer_ring_bytes_ / 2)) link_->look();
   if (link_->lost() && (out.by_ring() || !link_->settled())) {
-    // What the peer has of it is not known.
+    // We cannot know which bytes the peer has.
     reset(fd);
     return failed(ECONNRESET);
   }
@@ -327,7 +327,7 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
       after_full_.sent_by_ring(static_cast<std::uint64_t>(sent));
       return sent;
     }
-    // A full ring is no reason to make the program wait: TCP buffers more, and programs count on that.
+    // A full ring must not make the program wait: TCP buffers more, and programs count on that.
     out.leave_ring();
     after_full_.was_full();
     if (sent < 0 && far_) {
@@ -340,7 +340,7 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
     }
   }
   if (far_) {
-    // The peer has to know where TCP goes on before it sees a byte of it.
+    // The peer must know where TCP goes on before it sees a byte of it.
     constexpr std::chrono::milliseconds longest{2};
     link_->tell();
     if (!settle(longest, &Link::placed)) {

@@ -23,7 +23,7 @@ int datagram_socket() {
   return out_of_the_way(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// The one that wakes others; never closed.
+// The socket that wakes others; never closed.
 int waking_socket() {
   static const int fd = datagram_socket();
   return fd;
@@ -36,7 +36,7 @@ std::unique_ptr<Waiter> Waiter::make(Table& table) {
   if (!bell) return nullptr;
   sockaddr_un address;
   const std::string path = table.bell_path(*bell);
-  ::unlink(path.c_str());  // of a process that was killed
+  ::unlink(path.c_str());  // a killed process may have left it
   const int fd = set_address(address, path) ? datagram_socket() : -1;
   if (fd < 0 || ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (fd >= 0) close_aside(fd);
@@ -82,7 +82,7 @@ bool ring(Table& table, std::uint32_t watcher) {
   message.msg_iov = &content;
   message.msg_iovlen = 1;
   const int before = errno;
-  // Full: it is readable, and so awake, already. Nobody there: it has gone.
+  // If the socket is full, its owner is awake already. If nobody is there, its owner has gone.
   (void)system_calls().sendmsg(waking_socket(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   errno = before;
   return true;

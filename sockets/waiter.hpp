@@ -1,11 +1,11 @@
-// One that sleeps until a connection changes: an epoll set, a thread in poll() or read(), the service thread.
+// Something that sleeps until a connection changes: an epoll set, a thread in poll() or read(), the service.
 //
-// Its socket's descriptor becomes readable when somebody rings while it sleeps, so it goes into the program's
-// own epoll set or beside the descriptors of a poll(). Whoever changes something stores it, sets the bit here
-// and looks at `sleeping`; the waiter says that it sleeps and then looks once more: one of them sees the
-// other.
+// Its socket becomes readable if somebody rings while it sleeps, so the descriptor goes into the program's
+// own epoll set or beside the descriptors of a poll(). A thread that changes something stores the change,
+// sets the bit here and reads `sleeping`. The waiter stores that it sleeps and then looks once more. So at
+// least one of them sees the other's store.
 //
-// Threading: ring() from any thread of any process; the rest as the owner says.
+// Threading: ring() from any thread of any process; the rest only in the owner's threads.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class Waiter {
 
   int fd() const { return fd_; }
   std::uint32_t watcher(std::uint32_t bit) const { return (bell_ + 1) << 16 | bit; }
-  // Before a sleep. The caller then looks at what it waits for once more.
+  // Call before a sleep, then look once more at what you wait for.
   void will_sleep() { bell().sleeping.store(1); }
   void awake() { bell().sleeping.store(0); }
-  void drain();  // the datagram that woke us; more than one, which is rare, wake once more for nothing
+  void drain();  // takes one datagram; rarely there are more, and each wakes us in vain
 
   bool anything() const { return table_.bell(bell_).summary.load() != 0; }
-  // Calls `visit` with each bit that was set, and clears it.
+  // Calls `visit` for each bit that was set, and clears it.
   template <class Visit>
   void collect(Visit visit) {
     Bell& one = bell();
@@ -51,11 +51,11 @@ class Waiter {
   const int fd_;
 };
 
-// Wakes one watcher, as Side::watchers has it. Both: true if it slept.
+// Wakes one watcher, encoded as in Side::watchers. Both functions return true if it slept.
 bool ring(Table& table, std::uint32_t watcher);
-// Wakes all that watch an end.
+// Wakes all watchers of an end.
 bool ring_all(Table& table, const Side& side);
-// Makes `watcher` one of those that are woken for this end. False: there are too many.
+// Adds `watcher` to those that are woken for this end. False: there are too many.
 bool watch(Side& side, std::uint32_t watcher);
 void unwatch(Side& side, std::uint32_t watcher);
 
