@@ -1,4 +1,4 @@
-// The C library's calls that make, copy, close and set descriptors. Entry points of other people's programs.
+// The C library's calls that make, copy, close and set descriptors. Entry points for other people's programs.
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sockios.h>
@@ -25,8 +25,8 @@ using weir::sockets::Use;
 
 namespace {
 
-// In a child of vfork(), which has our memory and descriptors of its own, nothing is forgotten. vfork() is
-// ours and is fork(), but posix_spawn() of the C library does the same without asking.
+// A child of vfork() shares our memory, so its close() would forget our connections: our vfork() is fork().
+// The child that the C library's posix_spawn() makes closes descriptors without calling us.
 void closing(int fd) {
   const int before = errno;
   Connections::closing(fd);
@@ -57,7 +57,7 @@ int accepted(int fd) {
 struct Option {
   int level, name;
 };
-// Those that are about the bytes as TCP carries them, by their numbers: some are younger than the C library.
+// Options that concern the bytes as TCP carries them, by number: some are newer than the C library.
 constexpr Option for_tcp_alone[] = {{SOL_SOCKET, SO_RCVLOWAT},
                                     {SOL_SOCKET, SO_OOBINLINE},
                                     {SOL_SOCKET, SO_ATTACH_FILTER},
@@ -149,7 +149,7 @@ int fclose(FILE* file) {
 int close_range(unsigned first, unsigned last, int flags) noexcept {
   WEIR_NEXT(int(unsigned, unsigned, int), close_range);
   if ((flags & CLOSE_RANGE_CLOEXEC) == 0 && first <= last) close_all(first, last);
-  // Around those of ours, from the lowest on.
+  // Close the ranges around our own descriptors, from the lowest on.
   for (unsigned from = first;;) {
     const int ours = weir::sockets::next_out_of_the_way(from, last);
     if (ours < 0) return call(from, last, flags);

@@ -1,4 +1,4 @@
-// The C library's function behind one of ours.
+// The C library's function that one of ours hides.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,5 +12,5 @@ Call* next_call(const char* name) {
 
 }  // namespace weir::preload
 
-// Declares `call`, the function of that type and name that ours stands in front of, looked up once.
+// Declares `call`: the function of that type and name that ours hides, looked up once.
 #define WEIR_NEXT(type, name) static auto* const call = weir::preload::next_call<type>(#name)

@@ -1,5 +1,5 @@
 // The C library's calls after which another program, or another process, has the descriptors. Entry points of
-// other people's programs.
+// programs that we did not write.
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ using weir::sockets::Reason;
 
 namespace {
 
-// What stays open in a program that is executed or spawned is TCP before it.
+// Connections that stay open in an executed or spawned program return to TCP first.
 void before_spawn() {
   const int before = errno;
   Connections::each([](int fd, Connection& it) {
@@ -58,7 +58,7 @@ void before_exit() {
   Connections::leave_holders(false);
   weir::sockets::leave_table();
 }
-// Before the program can change its environment.
+// Reads the settings before the program can change its environment.
 __attribute__((constructor)) void at_start() { (void)weir::sockets::settings(); }
 __attribute__((destructor)) void at_exit() { before_exit(); }
 
@@ -72,14 +72,14 @@ std::vector<char*> words_of(const char* first, va_list arguments) {
 
 extern "C" {
 
-// Before the handlers of pthread_atfork(), as those of the NIC stop it, and the peer has to answer first.
+// Before the handlers of pthread_atfork(): the NIC's handlers stop it, and the peer must answer before that.
 pid_t fork() noexcept {
   WEIR_NEXT(pid_t(), fork);
   Connections::leave_before_fork();
   return call();
 }
 
-// A child of vfork() has our memory, and would forget in it what it closes.
+// A child of vfork() shares our memory and would forget in it every descriptor that it closes.
 pid_t vfork() noexcept { return ::fork(); }
 
 int execve(const char* path, char* const* words, char* const* environment) noexcept {

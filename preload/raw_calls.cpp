@@ -1,6 +1,6 @@
-// System calls by their numbers, through the C library's syscall(): libuv closes so, and some programs do all
-// their input and output so. Entry point of other people's programs. What a program does by an instruction of
-// its own is not seen.
+// System calls by number, through the C library's syscall(). libuv closes descriptors that way, and some
+// programs do all their input and output that way. Entry points for other people's programs. A
+// program's own syscall instructions bypass us.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
@@ -31,7 +31,7 @@ T* pointer(long word) {
   return reinterpret_cast<T*>(word);  // NOLINT(performance-no-int-to-ptr): that is what a system call gets
 }
 
-// On a descriptor of ours. Nothing: it is the kernel's alone to do.
+// A call on one of our descriptors. nullopt: only the kernel can do it.
 std::optional<long> on_ours(long number, const Words& a) {
   const auto fd = static_cast<int>(a[0]);
   const auto count = static_cast<int>(a[2]);
@@ -79,11 +79,11 @@ std::optional<long> on_ours(long number, const Words& a) {
   }
 }
 
-// What the kernel does for a ring of its own nobody sees.
+// We cannot see what the kernel does for an io_uring, so every connection stays on TCP.
 void everything_stays() { Connections::all_stay(Reason::io_uring); }
 
-// liburing makes its system calls by instructions of its own. Found also where it was loaded for a plugin
-// alone.
+// liburing makes its system calls by its own instructions, so its functions are hidden too. The look-up also
+// finds a liburing that was loaded only for a plugin.
 template <class Call>
 Call* of_liburing(const char* name) {
   if (auto* const next = weir::preload::next_call<Call>(name)) return next;
@@ -111,7 +111,7 @@ int io_uring_queue_init_params(unsigned entries, void* ring, void* parameters) {
                    parameters);
 }
 
-// The C library's is looked up without a guard: threads that wait for one call this.
+// No guard protects the look-up of the C library's function: threads that wait for a guard call this.
 long syscall(long number, ...) noexcept {
   constinit static std::atomic<long (*)(long, ...)> next{nullptr};
   Words a;
@@ -123,7 +123,7 @@ long syscall(long number, ...) noexcept {
   if (call == nullptr)
     next.store(call = weir::preload::next_call<long(long, ...)>("syscall"), std::memory_order_relaxed);
   switch (number) {
-    case SYS_futex:  // nearly all of them
+    case SYS_futex:  // nearly all calls
       break;
     case SYS_close_range:
       return ::close_range(static_cast<unsigned>(a[0]), static_cast<unsigned>(a[1]), static_cast<int>(a[2]));

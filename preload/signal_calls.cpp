@@ -1,5 +1,5 @@
-// The C library's calls that install signal handlers (sockets/held_signals.hpp). Entry points of other
-// people's programs.
+// The C library's calls that install signal handlers (sockets/held_signals.hpp). Entry points of
+// programs that we did not write.
 #include <signal.h>
 
 #include <cerrno>

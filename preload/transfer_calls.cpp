@@ -1,5 +1,5 @@
-// The C library's calls that read and write. Entry points of other people's programs: signatures are the C
-// library's, errno is that of the call behind.
+// The C library's calls that read and write. Entry points for other people's programs: signatures are
+// the C library's, and errno is that of the call which did the work.
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -34,8 +34,8 @@ bool leave_alone(int fd) {
   return it == nullptr || it->plain();
 }
 
-// After a call on an engaged connection: its descriptor was closed by a call that we did not see, and the
-// number is that of a file now.
+// After a failed call on an engaged connection: true if the descriptor was closed by a call that we did not
+// see and its number now belongs to a file.
 bool is_no_socket(int fd, ssize_t result) {
   if (result >= 0 || errno != ENOTSOCK) return false;
   Connections::forget(fd);
@@ -54,7 +54,7 @@ ssize_t send_engaged(Connection& to, int fd, Pieces from, int flags, Plain plain
   return is_no_socket(fd, sent) ? plain() : sent;
 }
 
-// A call that reads: `plain` is the program's own.
+// A call that reads. `plain` makes the program's own call.
 template <class Plain>
 ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
   if (leave_alone(fd)) return plain();
@@ -66,7 +66,7 @@ ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
     Gate gate(use->record().receive_gate);
     if (!gate.share()) {
       if (use->engaged()) return receive_engaged(*use, fd, into, flags, plain);
-      while (!gate.share()) ::sched_yield();  // it is engaging: a moment
+      while (!gate.share()) ::sched_yield();  // another thread engages the connection: wait a moment
       if (use->engaged()) {
         gate.release();
         return receive_engaged(*use, fd, into, flags, plain);
@@ -112,7 +112,7 @@ ssize_t send(int fd, Pieces from, int flags, Plain plain) {
   return sent;
 }
 
-// Descriptors that a message takes along leave our sight.
+// Descriptors that a message passes on leave our sight.
 void pass_on(const msghdr* message) {
   if (message == nullptr || message->msg_controllen < sizeof(cmsghdr)) return;
   auto* const whole = const_cast<msghdr*>(message);
@@ -130,7 +130,7 @@ Pieces pieces_of(const msghdr* message) {
 
 iovec one(const void* bytes, std::size_t count) { return {const_cast<void*>(bytes), count}; }
 
-// What a read of TCP says beside the bytes: nothing.
+// A read from TCP reports no address beside the bytes.
 void no_address(sockaddr*, socklen_t* size) {
   if (size != nullptr) *size = 0;
 }
@@ -140,7 +140,7 @@ void stay(int fd, Reason why) {
   if (const Use use(fd); use) use->stay(fd, why);
 }
 
-// A piece of a file into an engaged connection.
+// Copies a piece of a file into an engaged connection.
 ssize_t send_file(Connection& to, int fd, int from, off_t* offset, std::size_t count) {
   std::vector<std::byte> piece(std::min<std::size_t>(count, 1 << 16));
   std::size_t done = 0;

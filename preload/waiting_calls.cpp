@@ -1,4 +1,4 @@
-// The C library's calls that wait for descriptors. Entry points of other people's programs.
+// The C library's calls that wait for descriptors. Entry points for other people's programs.
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -34,7 +34,7 @@ Timeout of(const timespec* timeout) {
          std::chrono::nanoseconds(timeout->tv_nsec);
 }
 
-// select() by way of poll(). Nothing of ours among them: false.
+// select() built on poll(). False: none of the descriptors is ours.
 class Selection {
  public:
   Selection(int count, fd_set* read, fd_set* write, fd_set* except) : sets_{read, write, except} {
@@ -70,7 +70,7 @@ class Selection {
   }
 
  private:
-  // As the kernel's do_select() has them.
+  // The same events as in the kernel's do_select().
   static constexpr std::array<short, 3> asked{POLLIN, POLLOUT, POLLPRI};
   static constexpr std::array<short, 3> answers{POLLIN | POLLHUP | POLLERR | POLLRDNORM,
                                                 POLLOUT | POLLERR | POLLWRNORM, POLLPRI};
@@ -118,7 +118,7 @@ int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* time
     limit = std::chrono::seconds(timeout->tv_sec) + std::chrono::microseconds(timeout->tv_usec);
   const auto begun = std::chrono::steady_clock::now();
   const int found = selection.wait(limit, nullptr);
-  if (limit) {  // as Linux does, what is left of it
+  if (limit) {  // report the time left, as Linux does
     const auto left = std::max(std::chrono::nanoseconds::zero(),
                                std::chrono::nanoseconds(*limit - (std::chrono::steady_clock::now() - begun)));
     timeout->tv_sec = left / std::chrono::seconds(1);
