@@ -18,7 +18,7 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       multicast_(segment),
       steering_(segment) {}
 
-// Not anywhere in the whole range: what looks at all contexts that were ever used begins with the first.
+// Starts among the first numbers only: what looks at all contexts ever used starts with the first.
 void Adapter::begin_numbers_at(std::uint64_t secret) {
   constexpr std::uint32_t first_ones = 512;
   table_.begin_at(secret);
@@ -29,7 +29,7 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
   if (qps_.empty()) {
     qps_.resize(max_qps);
-    // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port.
+    // QPNs with index 0 and 1 of a slot stay unused: 0 means no queue pair, 1 is the CM's on a real port.
     next_qp_ = 1 + first_qp_;
   }
   for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
@@ -86,7 +86,7 @@ void Adapter::destroy(QueuePair* qp) {
   destroy_locked(qp);
 }
 
-// One that was shut.
+// `qp` has been shut.
 void Adapter::destroy_locked(QueuePair* qp) {
   std::erase(live_qps_, qp);
   const std::uint32_t index = qp->qpn().index();
@@ -98,8 +98,8 @@ void Adapter::destroy_locked(QueuePair* qp) {
   retire_counters(index);
 }
 
-// Under mutex_. Such a number is not used again before its initiator has left, or has ended: it will count
-// its operation as over in the context of whatever queue pair is there then.
+// Under mutex_. Such a number is not reused before its initiator has left or ended. Otherwise the initiator
+// would later end its operation in the context of whatever queue pair has that number then.
 bool Adapter::stopped_initiator_inside(std::uint32_t qp_index) {
   const auto left = left_inside_.find(qp_index);
   if (left == left_inside_.end()) return false;
@@ -109,7 +109,7 @@ bool Adapter::stopped_initiator_inside(std::uint32_t qp_index) {
   return false;
 }
 
-// Under mutex_, as the next. release: a reader that finds the queue pair sees its counters cleared.
+// Call with mutex_ held, as the next one. release: a reader that finds the queue pair sees cleared counters.
 void Adapter::show_counters(std::uint32_t index) {
   SegmentHeader& header = segment_.header();
   header.qp_counters[index].for_each([](Counter& counter) { counter.clear(); });
@@ -118,7 +118,7 @@ void Adapter::show_counters(std::uint32_t index) {
     header.counters.qps_end.store(index + 1, std::memory_order_release);
 }
 
-// The process's sums are those of its queue pairs and of those that were; never of one twice.
+// The process's sums cover its queue pairs and those destroyed, and no queue pair twice.
 void Adapter::retire_counters(std::uint32_t index) {
   SegmentHeader& header = segment_.header();
   header.counters.moving.fetch_add(1, std::memory_order_acq_rel);
@@ -137,7 +137,7 @@ void Adapter::destroy(CompletionQueue* cq) {
 
 void Adapter::destroy(SharedReceiveQueue* srq) {
   srq->close();
-  // The initiators of others than XRC SRQs are gone with their queue pairs.
+  // Initiators leave an SRQ with their queue pairs; only those of an XRC SRQ do not.
   if (srq->completions() != nullptr && !wait_for_initiators()) srq->keep_rings();
   const std::lock_guard lock(mutex_);
   if (srq->completions() != nullptr) srq->cq()->detach(srq->cq_line());
@@ -183,7 +183,7 @@ bool Adapter::wait_for_initiators() const {
       const std::uint32_t remote = qp.remote_qpn.load(std::memory_order_acquire);
       const Qpn initiator(remote);
       const bool neighbours = remote != 0 && (remote & over_packets) == 0;
-      if (neighbours && !host_.peer(initiator.slot(), HostPort::Wait::no)) break;  // killed inside
+      if (neighbours && !host_.peer(initiator.slot(), HostPort::Wait::no)) break;  // killed within one
       if (host_.now_ns() >= give_up_ns) {
         left = false;
         break;
@@ -194,7 +194,7 @@ bool Adapter::wait_for_initiators() const {
   return wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns) && left;
 }
 
-// One operation on a queue pair of ours, and whose it is.
+// A running operation on one of our queue pairs, and its initiator.
 struct Adapter::Running {
   std::uint32_t index, at;
   Slot initiator;
@@ -207,7 +207,7 @@ std::vector<Adapter::Running> Adapter::running_operations() {
     if (at & 1) running.push_back({index, at, initiator});
   };
   const std::lock_guard lock(mutex_);
-  for (const QueuePair* qp : live_qps_)  // datagrams never reach a region but by our own poll
+  for (const QueuePair* qp : live_qps_)  // a datagram's sender reaches no region: our own poll copies
     if (!has_many_senders(qp->config().type)) note(qp->qpn().index(), qp->initiator_slot());
   for (const auto& [index, left] : left_inside_) note(index, left.initiator);
   return running;
@@ -215,8 +215,8 @@ std::vector<Adapter::Running> Adapter::running_operations() {
 
 bool Adapter::may_reach(const Running& one, std::uint32_t key) {
   const std::uint32_t reaches = segment_.header().qps[one.index].reaches.load(std::memory_order_acquire);
-  // By its index: a type 2 window changes the rest of its key. What a window reaches is its region's memory,
-  // whose key is another.
+  // Compares indices, because a type 2 window changes the rest of its key. A window reaches the memory of its
+  // region, which has another key.
   if (reaches != any_receive) return reaches >> 8 == key >> 8 || windows_.is_window(reaches);
   const std::lock_guard lock(mutex_);
   std::optional<std::vector<std::uint32_t>> keys;
@@ -227,10 +227,10 @@ bool Adapter::may_reach(const Running& one, std::uint32_t key) {
   return !keys || std::ranges::find(*keys, key) != keys->end();
 }
 
-// Waits for as long as it takes, but only for those who may use that key: returning would let a late write
-// land in memory that is no longer ours to give, and a process that is stopped elsewhere is nothing to this
-// caller. Not under mutex_, which everything needs that comes from outside, the news that an initiator was
-// killed too.
+// Waits without limit, but only for operations that may use that key. If we returned early, a late
+// write would land in memory that the caller has given away. A process that is stopped in some other
+// operation does not matter. Not under mutex_: all that comes from outside needs it, including the news
+// that an initiator was killed.
 void Adapter::drain_initiators(std::uint32_t key) {
   constexpr int spins = 100, look_again = 1024;
   std::vector<Running> running = running_operations();
@@ -244,7 +244,7 @@ void Adapter::drain_initiators(std::uint32_t key) {
     }
     std::erase_if(running, [&](const Running& one) {
       if (tries % look_again == spins && !may_reach(one, key)) return true;
-      return !host_.peer(one.initiator, HostPort::Wait::no);  // killed inside
+      return !host_.peer(one.initiator, HostPort::Wait::no);  // killed inside an operation
     });
     sched_yield();
   }
@@ -267,7 +267,7 @@ void Adapter::faulted(Qpn number, Fault fault) {
   qp->tell_openers_of_fault(fault);
 }
 
-// Under mutex_. Ours, or one that we have open.
+// Under mutex_. Finds a queue pair of ours or one that we have open.
 QueuePair* Adapter::find_qp(Qpn number) const {
   if (number.slot() == slot_) return qps_.empty() ? nullptr : qps_[number.index()].get();
   const auto found = std::ranges::find_if(opened_, [number](const auto& qp) { return qp->qpn() == number; });
@@ -297,7 +297,7 @@ void Adapter::peer_gone(Slot slot) {
     const std::lock_guard lock(mutex_);
     std::erase_if(left_inside_, [&](const auto& left) {
       if (left.second.initiator != slot) return false;
-      // Or whoever waits for it would wait for the next process in its slot.
+      // Make the hazard even, or a waiter would wait for the next process in this slot.
       std::atomic<std::uint32_t>& hazard = segment_.header().qps[left.first].hazard;
       hazard.store((hazard.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_seq_cst);
       return true;
@@ -305,14 +305,14 @@ void Adapter::peer_gone(Slot slot) {
   }
   evict_guests(segment_.header(), slot);
   reclaim_from_srqs(slot);
-  service();  // XRC: what waits for an SRQ that it had
+  service();  // XRC: retry what waits for an SRQ of that process
 }
 
 void Adapter::process_gone(std::uint64_t process) {
   for_each_qp([&](QueuePair& qp) { qp.process_gone(process); });
 }
 
-// What a process had taken from our SRQs when it was killed, and not completed, goes back to them.
+// Receives that a killed process had taken from our SRQs and not completed go back to them.
 void Adapter::reclaim_from_srqs(Slot dead) {
   const std::lock_guard lock(mutex_);
   for (const auto& srq : srqs_) {
@@ -326,13 +326,13 @@ void Adapter::reclaim_from_srqs(Slot dead) {
   }
 }
 
-// Wakes whoever sleeps on an XRC SRQ's CQ if there is something to poll: its writer may have died before it
-// did.
+// If there is something to poll, wakes the sleeper on an XRC SRQ's CQ: the writer may
+// have died before it could.
 void Adapter::announce_unpolled(const SharedReceiveQueue& srq) {
   CompletionQueue& cq = *srq.cq();
   {
     const std::lock_guard lock(cq.poll_lock());
-    if (srq.completions()->next() == nullptr) return;  // also past what is void
+    if (srq.completions()->next() == nullptr) return;  // next() also skips void slots
   }
   mark_ready(cq.context(), srq.cq_line());
   if (take_armed(cq.context(), Solicited::yes)) raise_cq(cq.index());
@@ -347,7 +347,7 @@ void Adapter::receive_returned(Slot from, const Peer::TakenFrom& taken) {
   if (srq.take_parked()) kick_locked(srq);
 }
 
-// Under mutex_: its WQEs whose completions are published, and not yet polled.
+// Under mutex_: the SRQ's WQEs whose completions are published but not yet polled.
 std::vector<std::uint32_t> Adapter::completed_of(const SharedReceiveQueue& srq) const {
   std::vector<std::uint32_t> completed;
   if (const XrcCompletions* xrc = srq.completions()) xrc->append_completed(completed);
@@ -369,7 +369,7 @@ void Adapter::kick_locked(SharedReceiveQueue& srq) {
   if (srq.xrcd() != 0) kick_guests(srq);
 }
 
-// Initiators that came by a queue pair of another process: all that their processes have parked is tried.
+// For initiators that came by another process's queue pair: retries all that their processes have parked.
 void Adapter::kick_guests(SharedReceiveQueue& srq) {
   for (std::uint32_t word = 0; word < max_slots / 64; ++word) {
     std::uint64_t slots = srq.context().parked_slots[word].exchange(0, std::memory_order_seq_cst);
@@ -400,8 +400,8 @@ void Adapter::forget_parked(QueuePair& qp) {
   if (std::erase(parked_, &qp) != 0) parked_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// Under mutex_, so that none of them is destroyed meanwhile; a poller that cannot have it at once leaves the
-// work to whoever has it, or to its next poll.
+// Holds mutex_ so that no queue pair is destroyed meanwhile. A poller that cannot get it at once leaves the
+// work to the holder, or to its own next poll.
 void Adapter::resume_parked(Patience patience) {
   if (parked_count_.load(std::memory_order_relaxed) == 0) return;
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -425,7 +425,7 @@ void Adapter::resume_all_parked() {
 
 // ---- packets
 
-// Under mutex_, as what is parked.
+// Takes mutex_, as resume_parked() does.
 void Adapter::receive_packets(Patience patience) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (patience == Patience::wait)
@@ -440,7 +440,7 @@ void Adapter::take_packets(std::span<const PacketDatagram> datagrams) {
   take_batch(datagrams);
 }
 
-// Those that are not another process's, to which they are passed on.
+// Traces our own packets, not those that are passed on to another process.
 void Adapter::trace(std::span<const PacketDatagram> datagrams) {
   std::vector<WirePacket> came;
   for (const PacketDatagram& each : datagrams) {
@@ -463,7 +463,7 @@ void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
   if (tracer_ != nullptr) trace(datagrams);
   for (const PacketDatagram& datagram : datagrams) take_packet(datagram);
   for (QueuePair* qp : answering_) qp->answer_packets();
-  // What one was answered may be what another waits for: they share the window of their destination.
+  // An answer to one queue pair may open the window for another: they share the one of their destination.
   if (!answering_.empty() && parked_count_.load(std::memory_order_relaxed) != 0) resume_all_parked();
 }
 
@@ -482,8 +482,8 @@ ArrivedPacket arrived_as(const PacketDatagram& datagram, const wire::Packet& pac
 
 }  // namespace
 
-// A copy for each queue pair of ours that is attached. The kernel gives every process that joined the group a
-// copy of its own, so none is passed on.
+// Delivers a copy to each attached queue pair of ours. The kernel gives each process that joined the group
+// its own copy, so none is passed on.
 void Adapter::take_multicast(const PacketDatagram& datagram, const wire::Packet& packet) {
   attached_.clear();
   multicast_.append_attached(datagram.destination, attached_);
@@ -496,9 +496,9 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   const auto packet = packet_arrivals_.check(datagram);
   if (!packet) return;
   const Qpn to(packet->bth.destination);
-  // One says the other (IBA 9.4.1): a group's address is no way to a queue pair alone, and no other to all.
+  // Each implies the other (IBA 9.4.1): a group's address never leads to one queue pair, nor another to all.
   if (is_group(datagram.destination) != (to == multicast_destination)) return;
-  // A process of another user speaks to us alone.
+  // Packets of another user's process may only be for us.
   const bool for_others = to == multicast_destination || (to.value() > 1 && to.slot() != slot_);
   if (datagram.process != 0 && for_others) return;
   if (to == multicast_destination) return take_multicast(datagram, *packet);
@@ -510,7 +510,7 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   QueuePair* const qp = qps_.empty() ? nullptr : qps_[to.index()].get();
   if (qp == nullptr) return;
   qp->receive_packet(arrived_as(datagram, *packet));
-  if (qp->config().type != QpType::rc) return;  // nothing is answered
+  if (qp->config().type != QpType::rc) return;  // other types send no answers
   const bool known = !answering_.empty() &&
                      (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());
   if (!known) answering_.push_back(qp);

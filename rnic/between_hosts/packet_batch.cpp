@@ -12,9 +12,9 @@ namespace weir::rnic {
 namespace {
 
 constexpr std::size_t batch_bytes = 128 * 1024;
-constexpr std::size_t longest_run_bytes = 65'507;  // of a UDP datagram before it is cut up
+constexpr std::size_t longest_run_bytes = 65'507;  // the largest UDP payload before the kernel cuts it
 
-// Of this thread, made when it sends its first packet.
+// One for each thread, made when it sends its first packet.
 struct Staging {
   std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(batch_bytes);
   std::vector<PacketRun> runs;
@@ -74,7 +74,7 @@ bool PacketBatch::add(const packet::Outgoing& packet) {
   return true;
 }
 
-// `place`: in its run, whose packets the kernel numbers from 0. What stays on this host has no ICRC.
+// `place`: index in the run; the kernel numbers its packets from 0. Packets on this host carry no ICRC.
 void PacketBatch::seal(std::span<std::byte> packet, std::size_t header_bytes, std::uint16_t place) const {
   const std::size_t covered = packet.size() - wire::icrc_bytes;
   std::array<std::byte, wire::icrc_bytes> sum{};

@@ -43,8 +43,8 @@ Gather one_piece(const void* at, std::size_t bytes) {
   return one;
 }
 
-// A switch may mark packets of a connection that slows down when it is told so (RFC 3168; annex A17). What
-// the program chose itself stays.
+// Lets switches mark packets of reliable connections, which slow down on notification (RFC 3168; annex A17).
+// ECN bits that the program chose itself stay.
 std::uint8_t class_of(QpType type, std::uint8_t chosen) {
   constexpr std::uint8_t capable = 2;  // ECT(0)
   return type == QpType::rc && ecn_of(chosen) == 0 ? chosen | capable : chosen;
@@ -153,7 +153,7 @@ Verdict PacketTarget::tell_of(const packet::Ending& ending) {
     arrival.imm_be = *ending.invalidate;
   }
   arrival.solicited = ending.solicited;
-  // The bytes of a WRITE are there; what is left of it is to be told.
+  // The payload of a WRITE has been written; only its receive must still be completed.
   return verdict_of(is_write_ ? own_.rdma_write_with_imm({}, 0, 0, arrival) : own_.finish_send(arrival));
 }
 

@@ -14,7 +14,7 @@ constexpr std::uint16_t full_pkey = 0xffff;
 constexpr std::uint8_t notification_class = 48 << 2;  // DSCP CS6, as NICs send them
 constexpr congestion::DcqcnParameters notification_times;
 
-// Of another user's process the kernel says who it is, which is more than an address.
+// For another user's process the kernel vouches for the sender, which is better than an address.
 bool addressed(const PacketRoute& out, const ArrivedPacket& arrived) {
   if (out.process != 0 || arrived.process != 0) return out.process == arrived.process;
   return arrived.source == out.destination && arrived.destination == out.source &&
@@ -137,7 +137,7 @@ void PacketSide::execute() {
   run_timer(now_ns);
 }
 
-// A timer is not stopped when its deadline moves; one that ends early starts the next.
+// The timer keeps running when its deadline moves. If it fires early, it is started again.
 void PacketSide::run_timer(std::uint64_t now_ns) {
   PacketPath& path = *path_;
   const auto deadline_ns = path.requester->deadline_ns();
@@ -170,7 +170,7 @@ void PacketSide::count_sends() {
   qp_.counters.answers_unwanted.add(grown(now.stray, was.stray));
 }
 
-// By whoever receives packets. `sent`, `again`: answers, and of these replays.
+// Called by the receiving thread. `sent` counts answers, `again` the replays among them.
 void PacketSide::count_answers(PacketPath& path, std::uint64_t sent, std::uint64_t again) {
   qp_.counters.answers_out.add(sent);
   qp_.counters.answers_again.add(again);
@@ -193,7 +193,7 @@ bool PacketSide::resume() {
   const auto deadline_ns = requester.deadline_ns();
   const bool due = deadline_ns && *deadline_ns <= now_ns;
   if (due) requester.on_time(now_ns);
-  path_->noted = true;  // by our caller, who lists us again if we say so
+  path_->noted = true;  // our caller lists us again if we return true
   if (due || requester.waits_for_window() || requester.begun() != path_->requests.posted())
     execute();
   else
@@ -230,7 +230,7 @@ void PacketSide::receive_answer(const ArrivedPacket& arrived) {
   count_sends();
 }
 
-// A packet of the peer's was marked on its way.
+// A packet from the peer was marked on its way.
 void PacketSide::notify_sender(PacketPath& path) {
   qp_.counters.marked_in.add(1);
   {

@@ -2,8 +2,8 @@
 
 namespace weir::rnic::congestion {
 
-// Section 3.1: on a CNP  RT = RC, RC = RC (1 - alpha/2), alpha = (1 - g) alpha + g; timer, byte counter, T,
-// BC restart.
+// Section 3.1: on a CNP, RT = RC, RC = RC (1 - alpha/2), alpha = (1 - g) alpha + g; timer, byte
+// counter, T and BC restart.
 void ReactionPoint::on_cnp(const DcqcnParameters& parameters, Time now, double line_rate) {
   if (!limited_) {
     limited_ = true;
@@ -13,8 +13,8 @@ void ReactionPoint::on_cnp(const DcqcnParameters& parameters, Time now, double l
     advance(parameters, now, line_rate);
   }
   if (now >= decrease_allowed_) {
-    // Without clamping, a second CNP before the first recovery step leaves the target where the flow came
-    // from.
+    // Without clamping, a second CNP before the first recovery step leaves the target at the
+    // rate before the first CNP.
     if (parameters.lower_target_always || timer_steps_ + byte_steps_ > 0 || target_ == current_)
       target_ = current_;
     current_ = std::max(current_ * (1 - std::min(alpha_ / 2, parameters.largest_decrease)),
@@ -47,8 +47,8 @@ void ReactionPoint::work_off_timers(const DcqcnParameters& parameters, Time now,
   }
 }
 
-// Section 3.1: fast recovery while both counters are below F, hyper increase once both are above it, else
-// additive.
+// Section 3.1: fast recovery while both counters are below F, hyper increase once both are above it,
+// otherwise additive increase.
 void ReactionPoint::increase(const DcqcnParameters& parameters, double line_rate) {
   const auto most = std::max(timer_steps_, byte_steps_);
   const auto least = parameters.increase_bytes == 0 ? timer_steps_ : std::min(timer_steps_, byte_steps_);

@@ -20,9 +20,9 @@ constexpr DcqcnParameters connectx{.g = 5.0 / 1024,
                                    .fast_recovery_steps = 1,
                                    .lower_target_always = false};
 
-// Rates for 25 Gb/s. Their receiver echoes every mark; the sender's decrease_interval paces. They have no
-// byte counter. Their least rate is 1 Gb/s at every speed: on 10G that leaves no room, so it is scaled here
-// too.
+// Rates for 25 Gb/s. The HPCC simulator's receiver echoes every mark, and the sender's
+// decrease_interval paces. It has no byte counter. Its minimum rate is 1 Gb/s at every speed, which
+// leaves no room on 10G, so it is scaled here too.
 constexpr DcqcnParameters hpcc{.additive_increase = 5e6,
                                .hyper_increase = 50e6,
                                .minimum_rate = 100e6,

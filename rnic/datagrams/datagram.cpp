@@ -10,7 +10,7 @@
 
 namespace weir::rnic {
 
-// On its way to one receiver.
+// A datagram on its way to one receiver.
 struct Datagram {
   const Gather& payload;
   const Grh* grh = nullptr;  // without its length
@@ -22,7 +22,7 @@ struct Datagram {
 
 namespace {
 
-// Before a slot is claimed, which cannot be given back. It is shorter than a page.
+// Runs before a slot is claimed, because a claim cannot be undone. A payload is shorter than a page.
 Outcome look_at(const Gather& payload) {
   return copied(payload, {}, [&] {
     for (const iovec& piece : payload.span()) {
@@ -43,7 +43,7 @@ void deliver(const Datagram& datagram, Peer& peer, std::uint32_t index, Qpn by) 
     std::memcpy(slot->bytes, datagram.grh->data(), grh_bytes);
   else
     std::memset(slot->bytes, 0, grh_bytes);
-  // One whose payload went away since it was looked at arrives empty.
+  // A payload that was unmapped since look_at() arrives empty.
   const Gather& payload = datagram.payload;
   const Outcome moved = copied(payload, {}, [&] { copy_gather(slot->bytes + grh_bytes, payload.span()); });
   slot->byte_len = (moved == Outcome::done ? static_cast<std::uint32_t>(payload.bytes) : 0) + grh_bytes;
@@ -66,7 +66,7 @@ void DatagramSender::send() {
 }
 
 Datagram DatagramSender::datagram_of(const SendWqe& wqe, const Gather& payload) const {
-  // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
+  // A Q_Key with its top bit set means the queue pair's own Q_Key (IBA 10.2.5).
   return {.payload = payload,
           .grh = wqe.datagram.path != nullptr ? &wqe.datagram.path->grh : nullptr,
           .source = qp_.qpn.value(),
@@ -100,10 +100,10 @@ Outcome DatagramSender::execute(SendWqe& wqe, const Gather& payload, HostPort::T
       return send_in_packet(wqe, payload, process);
   if (reached.peer && reached.peer->alive())
     deliver(datagram_of(wqe, payload), *reached.peer, to.index(), qp_.qpn);
-  return Outcome::done;  // nobody there: lost, and the sender cannot know
+  return Outcome::done;  // nobody is there: the datagram is lost, and the sender cannot know
 }
 
-// `process`: of another user of this host; 0: to another host.
+// `process`: a process of another user on this host; 0: the destination is another host.
 Outcome DatagramSender::send_in_packet(const SendWqe& wqe, const Gather& payload, std::uint64_t process) {
   if (wqe.datagram.path == nullptr) return Outcome::done;
   if (packets_ == nullptr) packets_ = std::make_unique<DatagramPackets>(qp_.nic.host, qp_.qpn);
@@ -113,14 +113,14 @@ Outcome DatagramSender::send_in_packet(const SendWqe& wqe, const Gather& payload
   return Outcome::done;
 }
 
-// Of another host or user, and found whole. Where no receive is posted it is lost, as one of this host is.
+// A complete packet from another host or user. If no receive is posted, it is lost, as on one host.
 void receive_datagram(const QpCommon& qp, const ArrivedPacket& arrived) {
   const wire::Packet& packet = arrived.packet;
   const bool has_imm = packet.bth.opcode == wire::opcode(wire::Service::ud, wire::Operation::send_only_imm);
   const bool is_datagram_packet =
       has_imm || packet.bth.opcode == wire::opcode(wire::Service::ud, wire::Operation::send_only);
   if (!is_datagram_packet || packet.payload.size() > max_datagram_bytes) return;
-  // Another user's process speaks for its own queue pairs only.
+  // A process of another user may send only from its own queue pairs.
   const bool forged = Qpn(packet.deth.source).slot() != arrived.slot || !qp.nic.host.is_ours(arrived.source);
   if (arrived.process != 0 && forged) return;
   const PeerPtr self = qp.nic.host.peer(qp.nic.slot, HostPort::Wait::no);
@@ -147,8 +147,8 @@ void receive_datagram(const QpCommon& qp, const ArrivedPacket& arrived) {
           *self, qp.qpn.index(), qp.qpn);
 }
 
-// To every attached queue pair of every process of this host, the sender's own included. Each receives a copy
-// of its own, or none, as with datagrams everywhere. Other hosts get one packet for all.
+// Delivers to every attached queue pair of every process on this host, including the sender's own. Each
+// receives its own copy or, as with any datagram, none. Other hosts share one packet.
 Outcome DatagramSender::multicast(const SendWqe& wqe, const Gather& payload, HostPort::Ticket& dial) {
   const auto [everybody, undecided] = qp_.nic.host.everybody(dial);
   if (undecided) return Outcome::connecting;

@@ -28,7 +28,7 @@ DatagramSlot* claim_datagram(Peer& peer, std::uint32_t index, Qpn by) {
 
 void publish_datagram(Peer& peer, std::uint32_t index, DatagramSlot& slot) {
   const QpContext& target = peer.segment().qps[index];
-  const Solicited solicited = slot.solicited ? Solicited::yes : Solicited::no;  // the owner's, once complete
+  const Solicited solicited = slot.solicited ? Solicited::yes : Solicited::no;  // the owner's once completed
   complete_slot(slot);
   CqContext& cq = peer.segment().cqs[target.recv_cq];
   mark_ready(cq, target.cq_line);

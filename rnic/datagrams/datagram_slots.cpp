@@ -35,8 +35,8 @@ std::size_t DatagramSlots::poll(std::span<WorkCompletion> out) {
   std::size_t filled = 0;
   while (filled < out.size()) {
     const std::uint32_t polled = queue_.polled();
-    // Before the slot: until it is opened it shows what it held before a reset. seq_cst, both: see
-    // publish_completion().
+    // Read this before the slot, which shows old content from before a reset until it is opened. Both
+    // seq_cst: see publish_completion().
     if (polled == qp_.ctx->rq_posted.load(std::memory_order_seq_cst)) break;
     DatagramSlot& slot = rings_.slot(polled);
     const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_seq_cst));
@@ -103,7 +103,7 @@ void DatagramSlots::void_claims_of(Slot dead) {
     slot.byte_len = qp_.config.type == QpType::ud ? grh_bytes : 0;
     slot.has_imm = false;
     slot.multicast = false;
-    slot.wqe = no_wqe;  // its WQE goes back (SharedReceiveQueue::reclaim)
+    slot.wqe = no_wqe;  // returns its WQE (SharedReceiveQueue::reclaim)
     complete_slot(slot);
     qp_.raise(qp_.receives, Solicited::no);
   }

@@ -26,7 +26,7 @@ Grh write_grh(const GrhFields& fields) {
     std::byte* const ip = grh.data() + ipv4_at;
     ip[0] = std::byte{0x45};
     ip[1] = std::byte{fields.traffic_class};
-    ip[6] = std::byte{0x40};  // DF, as every packet of RoCE v2 has it
+    ip[6] = std::byte{0x40};  // DF, as in every RoCE v2 packet
     ip[8] = std::byte{fields.hop_limit};
     ip[9] = next_header_udp;
     put(ip + 12, std::span(fields.source).subspan(v4_in_gid));
@@ -44,8 +44,8 @@ Grh write_grh(const GrhFields& fields) {
   return grh;
 }
 
-// The length counts UDP header, BTH, DETH, immediate, payload with padding and ICRC; the checksum is IPv4's
-// (RFC 791).
+// The length counts the UDP header, BTH, DETH, immediate, padded payload and ICRC. The checksum
+// is that of IPv4 (RFC 791).
 void finish_grh(std::span<std::byte, grh_bytes> grh, std::uint64_t payload_bytes, bool has_imm) {
   const std::uint64_t behind = 8 + 12 + 8 + (has_imm ? 4 : 0) + (payload_bytes + 3) / 4 * 4 + 4;
   if (is_ipv6(grh)) return put_16(grh.data() + 4, behind);

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint16_t ether_type_ipv4 = 0x0800, ether_type_ipv6 = 0x86dd, ether_type_vlan = 0x8100;
 constexpr std::size_t ipv4_header_bytes = 20, ipv6_header_bytes = 40, ports_bytes = 4;
 
-// What is left of the frame, front first.
+// The rest of the frame, from its front.
 class Bytes {
  public:
   explicit Bytes(std::span<const std::byte> left) : left_(left) {}

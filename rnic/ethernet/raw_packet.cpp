@@ -25,7 +25,7 @@ bool matches(const SteeringRule& rule, const FrameWords& key) {
   return true;
 }
 
-// Calls visit(rule, queue pair's index) for each rule of that process which the frame matches.
+// Calls visit(rule, index of its queue pair) for each rule of that process that matches the frame.
 template <class Visit>
 void for_each_match(SegmentHeader& header, const FrameWords& key, Visit visit) {
   const std::uint32_t used =
@@ -37,7 +37,7 @@ void for_each_match(SegmentHeader& header, const FrameWords& key, Visit visit) {
   }
 }
 
-// In the scope of a delivery to that receiver.
+// Call within a delivery to that receiver.
 void receive(std::span<const std::byte> frame, Peer& peer, std::uint32_t index, Qpn by) {
   DatagramSlot* slot = claim_datagram(peer, index, by);
   if (slot == nullptr) return;

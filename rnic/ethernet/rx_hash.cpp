@@ -15,7 +15,7 @@ bool has_fields(std::uint32_t fields, const FrameKey& frame) {
   return !(fields & (tcp | udp)) || frame.fragment == 0;
 }
 
-// What is hashed, gathered field by field.
+// The input of the hash, gathered field by field.
 class Input {
  public:
   void add(const void* field, std::size_t bytes) {

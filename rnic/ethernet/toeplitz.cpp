@@ -6,7 +6,7 @@ namespace weir::rnic {
 
 std::uint32_t toeplitz_hash(const ToeplitzKey& key, std::span<const std::uint8_t> input) {
   assert(input.size() <= max_toeplitz_input_bytes);
-  // The upper half stands at the input's bit, the lower holds the bits of the key that come up next.
+  // The upper half aligns with the current input bit; the lower half holds the key bits that come next.
   std::uint64_t window = 0;
   for (std::size_t i = 0; i < 8; ++i) window = window << 8 | key[i];
   std::uint32_t hash = 0;

@@ -3,7 +3,7 @@
 namespace weir::rnic {
 namespace {
 
-// Different bits for each index, which nobody computes who does not know the number (splitmix64).
+// Different bits for each index, which cannot be computed without the secret (splitmix64).
 std::uint8_t first_generation(std::uint64_t secret, std::uint32_t index) {
   std::uint64_t mixed = secret + 0x9e3779b97f4a7c15ull * (index + 1ull);
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -18,7 +18,7 @@ void ProtectionTable::begin_at(std::uint64_t secret) {
   offset_ = static_cast<std::uint32_t>(secret) & (max_keys - 1);
 }
 
-// The next key of an index that is free; the limits on regions and on windows hold separately.
+// The next key of a free index. Regions and windows have separate limits.
 std::optional<std::uint32_t> ProtectionTable::take_index(For what) {
   const std::lock_guard lock(mutex_);
   std::uint32_t& used = what == For::region ? regions_ : windows_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-// Three words. What the C library's way saves beside them costs four times as much, which small messages
-// would feel; but sanitizers know only that one, and clang has the other on few processors.
+// The builtin saves three words. sigsetjmp saves more and costs four times as much, which small messages
+// would feel. But sanitizers know only sigsetjmp, and clang has the builtin on few processors.
 #if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEIR_SET_WAY_BACK(to) sigsetjmp(to, 0)
 #define WEIR_GO_BACK(to) siglongjmp(to, 1)
@@ -25,7 +25,7 @@ bool holds(std::uintptr_t begin, std::size_t bytes, std::uintptr_t at) {
   return at >= begin && at - begin < bytes;
 }
 
-// x86-64 raises a fault without an address for one that is not canonical.
+// x86-64 reports no address for a fault at a non-canonical address.
 #if defined(__x86_64__)
 constexpr std::uintptr_t addressed_end = 1ull << 47;
 #else
@@ -58,8 +58,8 @@ bool leave_copy(std::uintptr_t at, const sigset_t& mask) {
   WEIR_GO_BACK(trap->back);
 }
 
-// Nobody looks inside: the compiler has to take `copy` for a call from which control may come back by the
-// other way, with other registers, and not for the few instructions that it may be.
+// Opaque to the compiler: it must treat `copy` as a call that control may leave by the other way back, with
+// other registers, even if it is only a few instructions.
 [[WEIR_OPAQUE]] Trapped run_trapped(CopyTrap& trap, void (*copy)(const void* what), const void* what) {
   trap.outer = copy_trap;
   if (WEIR_SET_WAY_BACK(trap.back) != 0) {

@@ -44,8 +44,8 @@ void WindowTable::unbind(Window& window) {
   window.key = 0;
 }
 
-// IBA 10.6.7.2.1: rights of the region, one domain, bounds. A window may grant what its region does not, but
-// for writing the region must be writable at all.
+// IBA 10.6.7.2.1: checks the region's rights, the domain and the bounds. A window may grant rights that its
+// region does not, but to grant writing the region must be writable.
 bool WindowTable::allowed(const Bind& bind, const Window& window, std::uint32_t pd) const {
   if (window.pd != pd || (bind.access & ~window_rights) != 0) return false;
   const TptEntry& region = table_.entry(bind.lkey);
@@ -70,7 +70,7 @@ bool WindowTable::bind(const Bind& bind, Qpn by, std::uint32_t pd) {
 
   const TptEntry& region = table_.entry(bind.lkey);
   const std::uint64_t offset = bind.addr - region.addr;
-  invalidated(bind.key).store(0, std::memory_order_relaxed);  // the key may come round again
+  invalidated(bind.key).store(0, std::memory_order_relaxed);  // the key may be in use for the second time
   window.key = bind.key;
   window.region = bind.lkey;
   window.by = by;
@@ -103,7 +103,7 @@ void WindowTable::finish_invalidate(std::uint32_t key, Qpn by) {
   const auto found = windows_.find(index_of(key));
   if (found == windows_.end()) return;
   Window& window = found->second;
-  // Our initiator wrote that key into our segment: nothing else may come of it than this.
+  // Our initiator wrote that key into our segment; the worst that it can do is this.
   if (window.type == WindowType::type2 && window.key == key && window.by == by) unbind(window);
 }
 

@@ -1,5 +1,5 @@
-// The requester's way in: acknowledgements, READ responses, atomics' old values; what they complete, and what
-// they say was lost.
+// The requester's receive path: acknowledgements, READ responses and atomics' old values; what they complete,
+// and which losses they reveal.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +13,7 @@ using wire::Operation;
 
 constexpr std::uint64_t least_resend_ns = 200'000;
 
-// The two upper bits of a syndrome say what it is (IBA table 44).
+// The upper bits of a syndrome give its kind (IBA table 44).
 enum class Syndrome : std::uint8_t { ack = 0, rnr_nak = 1, nak = 3 };
 constexpr std::uint8_t sequence_error = 0;
 
@@ -34,7 +34,7 @@ void Requester::receive(std::uint64_t now_ns, const wire::Packet& packet) {
   if (failed_) return;
   const Psn psn(packet.bth.psn);
   const bool of_a_connection = packet.bth.opcode >> 5 == static_cast<unsigned>(wire::Service::rc);
-  if (!of_a_connection || psn < una_ || psn >= beyond_) {  // a duplicate, or to nothing that was asked
+  if (!of_a_connection || psn < una_ || psn >= beyond_) {  // a duplicate, or an answer to nothing
     ++counts_.stray;
     return;
   }
@@ -74,15 +74,15 @@ void Requester::take_acknowledge(std::uint64_t now_ns, const wire::Packet& packe
       }
       ++counts_.fatal_naks;
       acknowledge_before(now_ns, psn);
-      // Whoever refuses has gone to the error state, and answers no READ before it any more either.
+      // After its NAK the responder is in the error state and answers no earlier READ either.
       if (!failed_ && una_ != beyond_) fail(status_of_nak(value));
       return;
   }
   ++counts_.stray;
 }
 
-// Everything before `end` has arrived. A READ or atomic among it whose answer did not come: that answer was
-// lost.
+// Everything before `end` has arrived. If that includes a READ or atomic without its
+// answer, that answer was lost.
 void Requester::acknowledge_before(std::uint64_t now_ns, Psn end) {
   Psn to = una_;
   for (std::uint32_t wqe = completed_; wqe != begun_ && to < end; ++wqe) {
@@ -98,8 +98,8 @@ void Requester::acknowledge_before(std::uint64_t now_ns, Psn end) {
   rewound_at_ = una_;
 }
 
-// The payload of a READ's answer, or an atomic's. Judged by PSN: who answers part of a READ again may begin
-// it with any opcode.
+// The payload of a READ response, or an atomic's old value. The PSN decides, because a responder that answers
+// part of a READ again may begin it with any opcode.
 void Requester::take_data(std::uint64_t now_ns, const wire::Packet& packet) {
   const Psn psn(packet.bth.psn);
   acknowledge_before(now_ns, psn);
@@ -132,14 +132,14 @@ void Requester::take_data(std::uint64_t now_ns, const wire::Packet& packet) {
   answered(now_ns, psn + 1);
 }
 
-// una_ moves.
+// Moves una_ up to `end`.
 void Requester::answered(std::uint64_t now_ns, Psn end) {
   std::uint64_t charged = 0;
   for (std::uint32_t wqe = completed_; wqe != begun_ && una_ < end; ++wqe) {
     const Outstanding& each = at(wqe);
     const auto from = static_cast<std::uint32_t>(una_ - each.first);
     const auto to = std::min(static_cast<std::uint32_t>(end - each.first), each.packets);
-    // What was rewound is not charged any more.
+    // Rewound packets are no longer charged.
     const std::int32_t sent = next_ - each.first;
     if (sent > 0) charged += charge_of(each, from, std::min(to, static_cast<std::uint32_t>(sent)));
     una_ = each.first + to;
@@ -161,7 +161,7 @@ void Requester::answered(std::uint64_t now_ns, Psn end) {
   rewound_at_.reset();
   rnr_until_ns_.reset();
   resend_ns_.reset();
-  // A probe's answer tells how far the responder was. If nothing follows, what is behind was lost.
+  // The answer to a probe tells how far the responder was. If nothing follows, later packets were lost.
   if (probe_reaches_ && una_ < *probe_reaches_)
     resend_ns_ = now_ns + std::max(smoothed_rtt_ns_, least_resend_ns);
   else
@@ -169,7 +169,7 @@ void Requester::answered(std::uint64_t now_ns, Psn end) {
   retire();
 }
 
-// Completes what is over, in order.
+// Completes finished WQEs in order.
 void Requester::retire() {
   while (completed_ != begun_ && !failed_) {
     const Outstanding& oldest = at(completed_);

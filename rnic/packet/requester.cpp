@@ -1,4 +1,4 @@
-// What holds the requester together: the WQEs it has begun, and its timers.
+// The requester's core: the WQEs that it has begun, and its timers.
 #include "rnic/packet/requester.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void Requester::set(const RequesterAttributes& attributes) {
   attributes_.max_rd_atomic = attributes.max_rd_atomic;
 }
 
-// As deep as the send queue at most, which bounds what is begun.
+// The ring grows at most to the depth of the send queue, which bounds the number of begun WQEs.
 void Requester::push(const Outstanding& outstanding) {
   if (begun_ - completed_ == ring_.size()) {
     std::vector<Outstanding> wider(ring_.size() * 2);
@@ -95,7 +95,7 @@ void Requester::on_time(std::uint64_t now_ns) {
   } else if (now_ns >= probed_ns_ + probe_after_ns()) {
     ++probes_;
     probed_ns_ = now_ns;
-    // What was rewound waits for the window or its turn, and is sent anyway.
+    // Rewound packets wait for the window or their turn, and are sent anyway.
     if (una_ < next_) {
       probe_wanted_ = true;
       probe_reaches_ = next_;
@@ -103,7 +103,7 @@ void Requester::on_time(std::uint64_t now_ns) {
   }
 }
 
-// Everything that was not answered is sent again.
+// Sends everything unanswered again.
 void Requester::lost(std::uint64_t now_ns) {
   window_.lost(now_ns, std::max(smoothed_rtt_ns_, least_probe_ns));
   rewind();
@@ -122,7 +122,7 @@ void Requester::rewind() {
   probe_wanted_ = false;
 }
 
-// The oldest WQE fails, and with it the queue.
+// Fails the oldest WQE and thereby the queue.
 void Requester::fail(WcStatus status) {
   failed_ = true;
   window_.left(in_flight_);

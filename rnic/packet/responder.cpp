@@ -1,4 +1,4 @@
-// The responder's way in: requests in the order of their PSNs (IBA 9.7.4, 9.7.5).
+// The responder's receive path: requests in the order of their PSNs (IBA 9.7.4, 9.7.5).
 #include "rnic/packet/responder.hpp"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void Responder::receive(const wire::Packet& packet) {
     ++counts_.dropped;
     return;
   }
-  if (fatal_) {  // whoever missed the refusal asks again
+  if (fatal_) {  // the requester missed the refusal and asks again
     negative_ = fatal_->syndrome;
     return;
   }
@@ -69,7 +69,7 @@ void Responder::receive(const wire::Packet& packet) {
       return;
     case Verdict::rnr:
       negative_ = static_cast<std::uint8_t>(wire::rnr_nak | (attributes_.min_rnr_timer & 31));
-      silent_ = true;  // what follows is not early: it waits for the same
+      silent_ = true;  // what follows is not early: it waits for the same receive
       return;
     case Verdict::lost:
       ++counts_.dropped;
@@ -97,7 +97,7 @@ Verdict Responder::refused() {
   return Verdict::nak_invalid;
 }
 
-// A packet of a message: does it follow the last one, and is it as long as its place in the message says?
+// Whether a packet continues the message and is as long as its place in the message demands.
 bool Responder::in_sequence(const wire::Packet& packet, Operation operation) const {
   if (answered_by_data(operation)) return false;
   const std::size_t size = packet.payload.size(), mtu = attributes_.path_mtu;
@@ -109,7 +109,7 @@ bool Responder::in_sequence(const wire::Packet& packet, Operation operation) con
   return message_.kind == kind && opens == (message_.first == Psn(packet.bth.psn));
 }
 
-// A FIRST or ONLY packet that comes again, because the target could not take it at once, has begun already.
+// A FIRST or ONLY packet that is sent again because the target was not ready has already begun.
 Verdict Responder::begin(const wire::Packet& packet, Kind kind, bool only) {
   const Psn psn(packet.bth.psn);
   if (message_.kind == kind && message_.first == psn) return Verdict::done;
@@ -188,15 +188,15 @@ Verdict Responder::take_atomic(const wire::Packet& packet, Operation operation) 
   return Verdict::done;
 }
 
-// It is answered, and may be asked for again until as many others followed as there may be outstanding.
+// Answers the request, and keeps it for replay until as many others followed as may be outstanding.
 void Responder::remember(const Remembered& request) {
   remembered_.push_back(request);
   if (remembered_.size() > std::max<std::size_t>(attributes_.max_dest_rd_atomic, 1)) remembered_.pop_front();
   responses_.push_back({request});
-  ack_owed_ = false;  // the response says it too
+  ack_owed_ = false;  // the response acknowledges as well
 }
 
-// IBA 9.7.5.1.4: acknowledged, replayed, or, if nobody remembers it, dropped.
+// IBA 9.7.5.1.4: acknowledge the duplicate, replay it, or drop it if it is no longer remembered.
 void Responder::duplicate(const wire::Packet& packet, Operation operation) {
   ++counts_.duplicates;
   const bool reads = operation == Operation::read_request;
@@ -223,7 +223,7 @@ void Responder::duplicate(const wire::Packet& packet, Operation operation) {
       ++counts_.dropped;
       return;
     }
-    // Of one that reaches beyond what it was first (it was probed for with less), what there is.
+    // If the request reaches beyond the original (a probe asked for less), answer the part that exists.
     again.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(asked.length, found->length - offset));
     const std::uint32_t mtu = attributes_.path_mtu;
     again.packets = std::max<std::uint32_t>(1, again.length / mtu + (again.length % mtu != 0));

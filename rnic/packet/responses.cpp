@@ -1,5 +1,5 @@
-// The responder's way out: READ responses and old values in the order of their requests, then what stands for
-// everything before it, an acknowledgement or a refusal.
+// The responder's send path: READ responses and old values in the order of their requests, then an
+// acknowledgement or a refusal for everything before it.
 #include "rnic/packet/responder.hpp"
 
 namespace weir::rnic::packet {
@@ -34,12 +34,12 @@ bool Responder::next_packet(Outgoing& out) {
     ++counts_.acks;
   }
   negative_.reset();
-  ack_owed_ = false;  // a NAK says it too
+  ack_owed_ = false;  // a NAK acknowledges as well
   header(out, packet, Operation::acknowledge, psn, 0);
   return true;
 }
 
-// False: its memory is gone, and it is refused now.
+// False: the memory is gone, and the request is now refused.
 bool Responder::next_response(Outgoing& out) {
   Response& response = responses_.front();
   const Remembered& of = response.of;
@@ -74,7 +74,7 @@ bool Responder::next_response(Outgoing& out) {
 
 void Responder::unreadable(const Outgoing& packet) {
   responses_.clear();
-  if (fatal_) return;  // a later request was refused already, and that ends this one too
+  if (fatal_) return;  // a later request was already refused, which ends this one too
   target_.refuse(Verdict::nak_operational);
   fatal_ = {packet.psn, wire::nak | wire::nak_remote_operational};
   negative_ = fatal_->syndrome;

@@ -1,4 +1,4 @@
-// The requester's way out: which packet is next, and what stands in it.
+// The requester's send path: chooses the next packet and builds it.
 #include <algorithm>
 
 #include "rnic/packet/message_opcodes.hpp"
@@ -10,11 +10,11 @@ namespace {
 
 using wire::Operation;
 
-// A READ of more bytes is asked for in several requests, each of which cannot overrun our own receive buffer
-// and can be asked for again by itself. Their borders are the same whenever it is sent.
+// A long READ is sent as several requests. Each fits into our receive buffer and can be repeated by itself.
+// Their borders are the same on every attempt.
 constexpr std::uint32_t read_request_bytes = 64 * 1024;
 constexpr std::uint32_t most_packets_without_ack = 16;
-constexpr std::int32_t most_outstanding_psns = 1 << 22;  // half of what the window of PSNs allows
+constexpr std::int32_t most_outstanding_psns = 1 << 22;  // half of what the PSN window allows
 
 bool is_read_or_atomic(SendOpcode opcode) {
   return opcode == SendOpcode::rdma_read || opcode == SendOpcode::compare_and_swap ||
@@ -51,7 +51,7 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   emit(sending_, index, packets, out, ack);
   since_ack_request_ = ack ? 0 : since_ack_request_ + 1;
   out.retransmitted = next_ < beyond_;
-  if (una_ == beyond_) since_ns_ = probed_ns_ = now_ns;  // the first that is outstanding
+  if (una_ == beyond_) since_ns_ = probed_ns_ = now_ns;  // the first outstanding packet
   if (ack && !out.retransmitted && !timed_psn_) {
     timed_psn_ = next_;
     timed_ns_ = now_ns;
@@ -64,7 +64,7 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   return true;
 }
 
-// The WQE that next_ is in; a new one, if all before it are sent.
+// Finds the WQE of next_. Begins a new one if all begun WQEs are sent.
 bool Requester::find_next() {
   for (;;) {
     if (static_cast<std::int32_t>(sending_ - completed_) < 0) sending_ = completed_;
@@ -80,7 +80,7 @@ bool Requester::find_next() {
     }
     const WcStatus status = load(sending_wqe_, sending_);
     if (status == WcStatus::success) return true;
-    wqe.status = status;  // what it names is not there any more
+    wqe.status = status;  // its memory or key is gone
     retire();
     return false;
   }
@@ -115,7 +115,7 @@ bool Requester::begin_next() {
 }
 
 bool Requester::may_send(const Outstanding& wqe) {
-  // Whoever had no receive is asked with one packet; what is behind it would only be dropped.
+  // After an RNR NAK send only one packet; those behind it would be dropped.
   if (rnr_retries_ != 0 && next_ != una_) return false;
   if (wqe.answer != Answer::acknowledgement && unanswered_.size() >= attributes_.max_rd_atomic) return false;
   if (!window_.open() || next_ - una_ > most_outstanding_psns) {
@@ -125,8 +125,8 @@ bool Requester::may_send(const Outstanding& wqe) {
   return true;
 }
 
-// Where an acknowledgement is worth its packet: when nothing follows that would ask for one, and often enough
-// that the window moves.
+// An acknowledgement is worth its packet when no later packet would ask for one, and often
+// enough to move the window.
 bool Requester::wants_ack(const Outstanding& wqe, std::uint32_t index) const {
   if (since_ack_request_ + 1 >= most_packets_without_ack || !window_.open() || rnr_retries_ != 0) return true;
   return index + 1 == wqe.packets && source_.posted() == sending_ + 1;
@@ -143,7 +143,7 @@ std::uint32_t Requester::payload_of(const Outstanding& wqe, std::uint32_t index)
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(attributes_.path_mtu, wqe.bytes - offset));
 }
 
-// Of packets [from, to) of it, to the window; a READ's are those of the answer.
+// What packets [from, to) cost the window. For a READ, the packets are those of its response.
 std::uint64_t Requester::charge_of(const Outstanding& wqe, std::uint32_t from, std::uint32_t to) const {
   if (from >= to) return 0;
   const bool with_last = to == wqe.packets;
@@ -152,7 +152,7 @@ std::uint64_t Requester::charge_of(const Outstanding& wqe, std::uint32_t from, s
   return whole * Window::charge(attributes_.path_mtu) + last;
 }
 
-// The oldest packet once more; of a READ, only the answer to one packet.
+// Sends the oldest packet again; of a READ, asks for a single response packet.
 bool Requester::send_probe(Outgoing& out) {
   Outstanding& oldest = at(completed_);
   if (oldest.status != WcStatus::success) return false;
@@ -169,7 +169,7 @@ bool Requester::send_probe(Outgoing& out) {
   return true;
 }
 
-// `packets`: that a READ's answer is to have.
+// `packets` is the number of response packets of a READ.
 void Requester::emit(std::uint32_t number, std::uint32_t index, std::uint32_t packets, Outgoing& out,
                      bool ack) {
   const Outstanding& wqe = at(number);

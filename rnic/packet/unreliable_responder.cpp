@@ -6,8 +6,8 @@
 namespace weir::rnic::packet {
 namespace {
 
-// As far behind as a network may deliver a packet late. Farther behind, the sender is ahead of us by a gap,
-// or began anew.
+// The network may deliver a packet late by so many PSNs. If it is farther behind, the sender is ahead of us
+// by a gap or has started again.
 constexpr std::int32_t late_psns = 1 << 16;
 
 }  // namespace
@@ -51,7 +51,7 @@ bool UnreliableResponder::begin(const wire::Packet& packet, wire::Operation oper
   return true;
 }
 
-// A packet of the message that began, as long as its place in it says.
+// Takes a packet of the current message if it fits its place in the message.
 bool UnreliableResponder::take(const wire::Packet& packet, wire::Operation operation) {
   if (message_.kind != (is_write(operation) ? Kind::write : Kind::send)) return false;
   const std::size_t size = packet.payload.size();

@@ -6,12 +6,12 @@
 namespace weir::rnic::packet {
 namespace {
 
-constexpr std::uint64_t grows_by = 1024;  // bytes each round trip, once it does not double any more
-// After so long without a notification there is no limit any more, whatever the timers would say.
+constexpr std::uint64_t grows_by = 1024;  // bytes per round trip once the window stops doubling
+// After this long without a notification the limit is lifted, whatever the timers say.
 constexpr std::uint64_t forgotten_after_ns = 100'000'000;
 
-// The paper's times, which the other end's notification point keeps to. The steps are for a window of so many
-// bytes. Many queue pairs share it, each of which is notified.
+// The paper's times, to which the peer's notification point conforms. The steps fit a window of this many
+// bytes. Many queue pairs share a window, and each gets notifications.
 congestion::DcqcnParameters parameters_of(const Window::Limits& limits) {
   congestion::DcqcnParameters parameters;
   parameters.additive_increase = limits.most / 256.0;
@@ -57,7 +57,7 @@ void Window::recover(std::uint64_t now_ns) {
   show();
 }
 
-// Under `notifying_`.
+// Call with `notifying_` held.
 void Window::show() {
   due_ns_.store(reaction_.next_due(), std::memory_order_relaxed);
   notified_.store(reaction_.limited() ? static_cast<std::uint32_t>(reaction_.rate()) : ~0u,

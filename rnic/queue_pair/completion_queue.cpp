@@ -40,7 +40,7 @@ void CompletionQueue::detach(std::uint32_t line) {
 }
 
 void CompletionQueue::arm(Armed how) {
-  // A wish for the next completion is not taken back by one for the next solicited completion (IBA 11.4.2.2).
+  // Arming for the next solicited completion does not undo arming for the next one (IBA 11.4.2.2).
   std::uint32_t before = static_cast<std::uint32_t>(Armed::no);
   if (how == Armed::next)
     ctx_.armed.store(static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
@@ -63,7 +63,7 @@ std::uint64_t CompletionQueue::take_ready_word(std::uint32_t word) {
   return bits.exchange(0, std::memory_order_seq_cst);
 }
 
-// The first word from `from` on that the summary marks; 0 if there is none.
+// The first word at or after `from` that the summary marks; 0: none.
 std::uint32_t CompletionQueue::next_marked_word(std::uint32_t from) const {
   for (std::uint32_t s = from / 64; s < ready_words / 64; ++s) {
     std::uint64_t words = ctx_.summary[s].load(std::memory_order_relaxed);
@@ -80,7 +80,7 @@ void CompletionQueue::take_word(std::uint32_t word) {
   hold(take_ready_word(word));
 }
 
-// The CQEs behind the bits come over from the producers' cores while the first of them is being looked at.
+// Prefetches: the CQEs of all bits arrive from the producers' cores while we look at the first.
 void CompletionQueue::hold(std::uint64_t bits) {
   held_bits_ |= bits;
   for (; bits != 0; bits &= bits - 1) {
@@ -89,8 +89,8 @@ void CompletionQueue::hold(std::uint64_t bits) {
   }
 }
 
-// The next queue pair with something to poll: round robin within a word, and word after word in a circle, so
-// that a busy queue pair waits for all others.
+// The next queue pair with something to poll. Round robin within a word, then the words in a circle, so that
+// a busy queue pair waits for all others.
 bool CompletionQueue::next_ready(std::uint32_t& line) {
   // 64 queue pairs or fewer: one word, looked at every time.
   if (held_word_ == 0 && next_marked_word(1) == 0) {
@@ -108,8 +108,8 @@ bool CompletionQueue::next_ready(std::uint32_t& line) {
   return true;
 }
 
-// A queue pair stopped because the caller's array is full, not because it ran dry: keep its place. Usually
-// that needs no atomic; with more than 64 queue pairs it goes behind the others through the map.
+// The caller's array is full, but this queue pair may hold more: keep its turn. Usually that needs no atomic;
+// with more than 64 queue pairs it queues behind the others through the map.
 void CompletionQueue::put_back(std::uint32_t line) {
   if (held_word_ != 0 || next_marked_word(1) != 0)
     mark_ready(ctx_, line);
@@ -138,8 +138,8 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
   const std::lock_guard lock(lock_);
   const auto watched = static_cast<std::uint32_t>(std::min<std::size_t>(lines_.size(), watched_lines));
   std::size_t filled = 0;
-  // Once round, beginning behind where the last call's array was full: a busy queue pair waits for all
-  // others.
+  // One round, starting where the last call's array was full, so that a busy queue pair
+  // waits for all others.
   for (std::uint32_t looks = 0; looks <= watched && filled < out.size(); ++looks) {
     if (turn_ < watched) {
       filled += poll_line(turn_++, out.subspan(filled));

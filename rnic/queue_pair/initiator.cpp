@@ -39,7 +39,7 @@ bool Initiator::wait(std::uint64_t longest_ns) const {
 bool Initiator::wait_for_datagram_senders() const {
   const std::uint64_t give_up_ns = qp_.nic.host.now_ns() + longest_delivery_ns;
   while (qp_.ctx->datagram_senders.load(std::memory_order_seq_cst) != 0) {
-    // One that was killed inside never leaves.
+    // A sender that was killed inside never leaves.
     if (qp_.nic.host.now_ns() >= give_up_ns) return false;
     sched_yield();
   }

@@ -40,7 +40,7 @@ std::optional<WcStatus> check_reader(const QpCommon& qp, const SendWqe& wqe, Gat
 
 }  // namespace
 
-// Its pieces of our own memory, checked; or the error found before any peer is involved.
+// Gathers and checks the WQE's local memory; returns the error found before any peer is involved.
 std::optional<WcStatus> prepare(const QpCommon& qp, SendWqe& wqe, Gather& pieces) {
   const bool reads = brings_data_back(wqe.opcode);
   const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
@@ -48,13 +48,13 @@ std::optional<WcStatus> prepare(const QpCommon& qp, SendWqe& wqe, Gather& pieces
   if (reads) {
     if (const auto error = check_reader(qp, wqe, pieces)) return error;
   }
-  if (wqe.opcode == SendOpcode::atomic_write && pieces.bytes != atomic_bytes)  // neither more nor less
+  if (wqe.opcode == SendOpcode::atomic_write && pieces.bytes != atomic_bytes)  // exactly eight bytes
     return WcStatus::loc_len_err;
   return std::nullopt;
 }
 
-// The memory management operations touch only our own table. When they complete, whatever an initiator was
-// still doing under the old key is over (IBA 10.6.7.2).
+// Memory management operations touch only our own table. They complete only after every access under the old
+// key is over (IBA 10.6.7.2).
 bool execute_local(const QpCommon& qp, SendWqe& wqe) {
   const bool done = wqe.opcode == SendOpcode::bind_window
                         ? qp.nic.windows.bind({.key = wqe.rkey,

@@ -96,7 +96,7 @@ QueuePair::QueuePair(Adapter& nic, PeerPtr home, Qpn number, std::uint64_t xrcd)
   if (qp_.ctx != nullptr) initiator_.note();
 }
 
-// To the queues that it completes into.
+// Attaches this queue pair to its completion queues.
 void QueuePair::attach() {
   const auto place_in = [this](CompletionQueue& cq) {
     return CqPlace{&cq.context(), cq.attach(this), &cq.on_packets};
@@ -136,7 +136,7 @@ QueuePair::~QueuePair() {
   if (initiator_left_ || config.type == QpType::xrc_recv)
     receives_.free();
   else if (config.srq)
-    config.srq->keep_rings();  // as ours are lost: an initiator that wakes up may still write there
+    config.srq->keep_rings();  // lost like ours: an initiator that wakes up may still write there
 }
 
 void QueuePair::shut() {

@@ -17,7 +17,7 @@ void between_polls(CompletionQueue* cq, Do what) {
   what();
 }
 
-// IBA 11.6.3.2: what the responder's NAK was about; mlx5 raises the same events for these errors.
+// IBA 11.6.3.2: the event for the responder's NAK; mlx5 raises the same events for these errors.
 AsyncEvent event_of(Fault fault) {
   switch (fault) {
     case Fault::invalid_request:
@@ -38,7 +38,7 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
     // Connecting may take a moment, so it happens before we take the lock and before we answer any initiator.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
-  // We may have to wait for the initiator of another process's queue pair, whichever connected it.
+  // Anyone may have connected another process's queue pair; we may have to wait for its initiator.
   if (is_anothers()) nic_.host().peer(Qpn(qp_.ctx->remote_qpn.load()).slot(), HostPort::Wait::yes);
   const InitiatorLeft left =
       to == QpState::reset || to == QpState::err ? answer_no_more(to) : InitiatorLeft::yes;
@@ -91,12 +91,12 @@ void QueuePair::set_attributes(const QpAttributes& attributes) {
   qp_.ctx->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
 }
 
-// To rtr.
+// For the move to RTR.
 void QueuePair::connect() {
   const QpAttributes& attributes = qp_.attributes;
   if (attributes.path.via == Via::packets) {
     const bool reliable = qp_.config.type == QpType::rc;
-    initiator_.set_slot(nic_.slot());  // who executes what arrives
+    initiator_.set_slot(nic_.slot());  // our own process executes what arrives
     packets_.open(reliable ? nic_.packet_window(attributes.path.destination, attributes.path.process)
                            : nullptr);
     requester_.set_over_packets(true);

@@ -67,7 +67,7 @@ constexpr Row rows[] = {
     {QpType::uc, QpState::sqe, QpState::rts, 0, cur_state | access_flags},
     {QpType::ud, QpState::sqe, QpState::rts, 0, cur_state | qkey},
 
-    // Raw packets as the kernel's table has them: there is nothing to address or to protect.
+    // Raw packets as in the kernel's table: nothing to address or to protect.
     {QpType::raw_packet, QpState::reset, QpState::init, port, 0},
     {QpType::raw_packet, QpState::init, QpState::init, 0, port},
     {QpType::raw_packet, QpState::init, QpState::rtr, 0, 0},
@@ -78,7 +78,7 @@ constexpr Row rows[] = {
     {QpType::raw_packet, QpState::sqd, QpState::rts, 0, 0},
     {QpType::raw_packet, QpState::sqe, QpState::rts, 0, 0},
 
-    // XRC as the kernel's table has it; the specification's has no rows for it.
+    // XRC as in the kernel's table; the specification's table has no XRC rows.
     {QpType::xrc_send, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
     {QpType::xrc_recv, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
 

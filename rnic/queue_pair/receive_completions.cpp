@@ -32,7 +32,7 @@ std::size_t ReceiveCompletions::poll(std::span<WorkCompletion> out) {
     ++polled_;
   }
   if (filled == 0) {
-    // Whoever waits for the next CQE takes the payload behind it along.
+    // While we wait for the next CQE, prefetch its likely payload.
     prefetch_to_read(likely_landing_);
   } else {
     // What arrived is probably a request; its answer will be written there.

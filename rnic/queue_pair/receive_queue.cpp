@@ -18,7 +18,7 @@ PostResult ReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges) {
   posted_[rings_.wqe_place(tail_)] = {wr_id, length};
   std::copy(sges.begin(), sges.end(), wqe.sge);
   ++tail_;
-  // The initiator read that line a lap ago and still has it; the doorbell would wait until it is ours alone.
+  // The initiator read that line a lap ago and still holds it. Fetch it now, or the doorbell waits for it.
   prefetch_to_write(reinterpret_cast<const std::byte*>(&rings_.wqe(tail_)) + cache_line);
   if (qp_.tracer != nullptr) qp_.tracer->receive_posted(qp_.queue_pair, wr_id, sges);
   return PostResult::ok;

@@ -47,7 +47,7 @@ bool ReceiveRings::allocate(const QpConfig& config, std::uint32_t srq_wrs) {
   return cqe_offset_ != 0 && landing_offset_ != 0;
 }
 
-// In the places of the receive ring and of the completion ring.
+// The hash and the table take the places of the receive ring and the completion ring.
 bool ReceiveRings::allocate_indirection(const RssConfig& rss) {
   assert(std::has_single_bit(rss.queues.size()) && rss.queues.size() <= max_indirection_entries);
   rq_stride_ = sizeof(RxHash);

@@ -25,7 +25,7 @@ PostResult ReceiveSide::post(std::uint64_t wr_id, std::span<const Sge> sges) {
   return queue_.post(wr_id, sges);
 }
 
-// With an SRQ there is never anything to publish: the count there is of slots.
+// With an SRQ there is nothing to publish: its count is one of slots.
 void ReceiveSide::doorbell() {
   const std::uint32_t tail = queue_.tail();
   if (queue_.published() == tail) return;
@@ -39,8 +39,8 @@ void ReceiveSide::doorbell() {
 }
 
 std::size_t ReceiveSide::poll(std::span<WorkCompletion> out) {
-  // Read before checking for arrivals: once this is set nothing more arrives, and what did arrive is not
-  // flushed.
+  // Read before checking for arrivals: once it is set nothing more arrives, and what has
+  // arrived is not flushed.
   const bool flushing = qp_.config.has_own_receive_queue() && flushing_.load(std::memory_order_seq_cst);
   std::size_t received = is_datagram(qp_.config.type) ? slots_.poll(out) : completions_.poll(out);
   if (flushing) received += queue_.poll_flushed(out.subspan(received));
@@ -115,7 +115,7 @@ void ReceiveSide::give_back_unpolled() {
 
 std::optional<std::vector<std::uint32_t>> ReceiveSide::keys() {
   if (qp_.config.srq != nullptr) return qp_.config.srq->receive_keys();
-  // Whoever posts receives may wait for the adapter's lock, under which we are.
+  // A thread that posts receives may hold this lock while it waits for the adapter's, which we hold.
   const bool known = qp_.config.has_own_receive_queue() && !has_many_senders(qp_.config.type);
   if (!known || !lock().try_lock()) return std::nullopt;
   std::vector<std::uint32_t> keys = queue_.keys();

@@ -49,7 +49,7 @@ void Requester::execute_posted() {
     if (now_in != QpState::rts) {
       if (now_in == QpState::sqe) return sends_.flush();
       if (now_in == QpState::err) return fail(wqe, WcStatus::wr_flush_err);
-      // What sqd finds under way goes on; what is behind it waits for rts.
+      // A WQE under way at the move to SQD continues; the ones behind it wait for RTS.
       if (now_in != QpState::sqd || !under_way()) return;
     }
     if (pacer_.due_ns() != 0 && must_wait_its_turn()) return;
@@ -79,7 +79,7 @@ Requester::Next Requester::act_on(Outcome outcome, SendWqe& wqe, QpState now_in)
     default:
       break;
   }
-  if (qp_.config.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
+  if (qp_.config.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement reports it
     lose(wqe);
     return Next::go_on;
   }
@@ -98,7 +98,7 @@ Requester::Next Requester::finish(SendWqe& wqe, QpState now_in) {
   return Next::stop;
 }
 
-// Unreliable: a message that cannot be delivered is lost, silently.
+// Unreliable: a message that cannot be delivered is silently lost.
 void Requester::lose(SendWqe& wqe) {
   charge(wqe);
   qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
@@ -145,7 +145,7 @@ Outcome Requester::execute_at_target(SendWqe& wqe, const Gather& pieces) {
   }
 }
 
-// UC to another host.
+// Sends a UC message to another host.
 Outcome Requester::send_unreliable(const SendWqe& wqe, const Gather& payload) {
   if (unreliable_ == nullptr) return Outcome::done;  // lost
   const auto packets = unreliable_->add(wqe, payload);
@@ -167,7 +167,7 @@ Outcome Requester::reach_keeper() {
   return Outcome::no_response;
 }
 
-// The SRQ's process need not be the queue pair's, so there may be no connection to it yet.
+// The SRQ may belong to another process than the queue pair, so we may have no connection to it yet.
 Outcome Requester::select_srq(Qpn srqn) {
   if (target_.srq_selected(srqn)) return Outcome::done;
   HostPort::Reached of{target_.peer};
@@ -184,7 +184,7 @@ void Requester::charge(const SendWqe& wqe) {
     pacer_.sent(wqe.byte_len, qp_.nic.host.now_ns(), wqe.path_kbps);
 }
 
-// For the poller, which sees a request arrive before the application answers it.
+// Shows the poller where the response will be written, since it sees the request first.
 void Requester::note_likely_next() {
   if (target_.connected()) receives_.expect(target_.likely_cqe(), target_.likely_write());
 }
@@ -207,7 +207,7 @@ void Requester::fail(SendWqe& wqe, WcStatus status) {
   give_up();
   sends_.set_draining(false);
   auto expected = static_cast<std::uint32_t>(in);
-  // An initiator may have moved us to err meanwhile; then that holds.
+  // If an initiator has moved us to ERR meanwhile, ERR stays.
   qp_.ctx->state.compare_exchange_strong(expected, static_cast<std::uint32_t>(QpState::sqe));
   sends_.flush();
 }
@@ -218,8 +218,8 @@ void Requester::connect(HostPort::Wait wait) {
   target_.connect(qp_.nic.host.peer(destination.slot(), wait), qp_.qpn, destination);
 }
 
-// The destination was reset and brought up again after we had connected: on a wire, its number alone would
-// reach it.
+// The destination was reset and brought up again after we had connected. On a wire its number
+// alone would still reach it.
 bool Requester::reconnect_if_stale() {
   if (!target_.stale()) return false;
   connect(HostPort::Wait::no);

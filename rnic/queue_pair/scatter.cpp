@@ -11,7 +11,7 @@ namespace weir::rnic {
 bool scatter_into(const NicParts& nic, std::uint32_t pd, const ReceiveWqe& wqe,
                   std::span<const std::byte> payload) {
   const ProtectionTable& table = nic.table;
-  // A neighbour may have written nonsense there; what is read past the WQE is checked as any sge is.
+  // A neighbour may have written nonsense here; whatever we read past the WQE is checked like any sge.
   const std::uint32_t sges = std::min(read_once(wqe.num_sge), max_sge);
   for (std::uint32_t i = 0; i < sges && !payload.empty(); ++i) {
     const Sge sge = read_once(wqe.sge[i]);

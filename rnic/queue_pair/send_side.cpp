@@ -7,7 +7,7 @@
 namespace weir::rnic {
 namespace {
 
-// IBA table 35: which operations a transport service has.
+// IBA table 35: the operations of each transport service.
 constexpr std::uint32_t bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
 constexpr std::uint32_t raw_opcodes = bit(SendOpcode::send);
 constexpr std::uint32_t ud_opcodes = bit(SendOpcode::send) | bit(SendOpcode::send_with_imm);
@@ -113,7 +113,7 @@ PostResult SendSide::set_sges(SendWqe& wqe, std::span<const Sge> sges) const {
 }
 
 PostResult SendSide::add_inline(SendWqe& wqe, std::span<const std::byte> piece) const {
-  // What comes back needs a place of its own (ibv_post_send(3): inline only for SEND and RDMA WRITE).
+  // Data that comes back needs memory to land in (ibv_post_send(3): inline only for SEND and RDMA WRITE).
   if (wqe.opcode >= SendOpcode::rdma_read && wqe.opcode <= SendOpcode::fetch_and_add)
     return PostResult::bad_opcode;
   wqe.inlined = true;
@@ -135,8 +135,8 @@ void SendSide::complete(SendWqe& wqe, WcStatus status) {
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
   if (status != WcStatus::success) qp_.counters.count_failed(status);
-  // release, or more: the poller's acquire of `executed` must see status and byte_len. One writer, under the
-  // send lock.
+  // At least release: the poller's acquire of `executed` must see status and byte_len. There is one writer,
+  // which holds the send lock.
   const std::uint32_t executed = ring_.executed.load(std::memory_order_relaxed) + 1;
   if (!reported) return ring_.executed.store(executed, std::memory_order_release);
   publish_completion(ring_.executed, executed, *qp_.sends.cq);
@@ -152,13 +152,13 @@ void SendSide::flush() {
   while (!all_executed()) complete(next(), WcStatus::wr_flush_err);
 }
 
-// IBA 10.3.1.5: affiliated event, if modify asked for it.
+// IBA 10.3.1.5: raises the affiliated event if modify asked for it.
 void SendSide::drained() {
   if (!draining_.exchange(false, std::memory_order_acq_rel) || !qp_.attributes.sqd_event) return;
   qp_.nic.host.async_event(AsyncEvent::sq_drained, &qp_.queue_pair, nullptr);
 }
 
-// Entries are freed only by a completion behind them.
+// Only a later completion frees the entries before it.
 std::size_t SendSide::poll(std::span<WorkCompletion> out) {
   // seq_cst: this may be the last look before a sleep (publish_completion()).
   const std::uint32_t executed = ring_.executed.load(std::memory_order_seq_cst);

@@ -84,7 +84,7 @@ SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::sp
   std::copy(sges.begin(), sges.end(), w.sge);
   free_.pop_back();
   outstanding_[number] = true;
-  // Before anybody can take it, or its completion could be written first.
+  // Trace before others can take it, or its completion could be logged first.
   if (tracer != nullptr) tracer->receive_posted(number_, wr_id, sges);
   post_number(number);
   return Posted::ok;
@@ -107,7 +107,7 @@ std::size_t SharedReceiveQueue::poll_completions(const NicParts& nic, std::span<
     if (status == WcStatus::success && arrived.payload_at() == PayloadAt::cqe &&
         !scatter_into(nic, pd_, received, arrived.payload()))
       status = WcStatus::loc_prot_err;
-    // A queue pair's messages may go to several SRQs, which are polled by as many threads.
+    // A queue pair's messages may go to several SRQs, each polled by its own thread.
     const Qpn by(read_once(completion->qpn));
     SegmentHeader& header = nic.segment.header();
     QpCounters& counters = by.slot() == nic.slot ? header.qp_counters[by.index()] : header.counters.retired;
@@ -137,7 +137,7 @@ bool SharedReceiveQueue::ring_full() const {
   return posted - ctx_->next.load(std::memory_order_acquire) > ring_mask_;
 }
 
-// Into a ring that is not full; others only make more room in it.
+// The ring must not be full; other threads only make more room in it.
 void SharedReceiveQueue::post_number(std::uint32_t number) {
   const std::uint32_t count = ctx_->posted.load(std::memory_order_relaxed);
   std::atomic<std::uint64_t>& entry = ring_[count & ring_mask_];
@@ -152,8 +152,8 @@ void SharedReceiveQueue::post_number(std::uint32_t number) {
   ctx_->posted.store(count + 1, std::memory_order_seq_cst);
 }
 
-// A ring entry is about to be overwritten: remember who had claimed its WQE, should that process die later.
-// Entries of WQEs that went round again since are history and say nothing.
+// A ring entry is about to be overwritten: remember who claimed its WQE, in case that process dies later. An
+// entry whose WQE has been posted again since is out of date and ignored.
 void SharedReceiveQueue::note_claimer(std::uint32_t ring_index) {
   const SrqClaim claim = SrqClaim::unpack(ring_[ring_index].load(std::memory_order_acquire));
   if (claim.state != ClaimState::claimed || claim.wqe >= wrs_) return;
@@ -183,7 +183,7 @@ void SharedReceiveQueue::give_back(Slot from, std::uint32_t number,
   if (number < wrs_) post_again(number, from, completed);
 }
 
-// Under lock_, with the claimers noted.
+// Call under lock_, after note_claimer().
 void SharedReceiveQueue::post_again(std::uint32_t number, Slot claimer,
                                     const std::vector<std::uint32_t>& completed) {
   if (!outstanding_[number] || claimer_[number].value() == 0 || claimer_[number].slot() != claimer) return;

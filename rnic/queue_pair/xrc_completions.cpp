@@ -52,7 +52,7 @@ bool XrcCompletions::void_slots_of(Slot dead) {
   for (std::uint32_t i = 0; i <= mask_; ++i) {
     const SlotClaim claim = SlotClaim::unpack(slots_[i].claim.load(std::memory_order_acquire));
     if (claim.state != SlotState::claimed || claim.claimer != dead) continue;
-    slots_[i].cqe.wqe = no_wqe;  // its WQE goes back (SharedReceiveQueue::reclaim)
+    slots_[i].cqe.wqe = no_wqe;  // returns its WQE (SharedReceiveQueue::reclaim)
     complete_slot(slots_[i]);
     any = true;
   }

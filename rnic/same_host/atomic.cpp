@@ -1,11 +1,11 @@
 // COMPARE AND SWAP, FETCH AND ADD, ATOMIC WRITE: 64 bits of the target's memory, in the host's byte order
 // (IBA 9.4.5, 10.7.2.3).
 //
-// Atomic with every other atomic that goes through the NIC (IBV_ATOMIC_HCA): all of them hold the lock of
-// their word, because one initiator may reach the memory by a mapping of its own while another still goes
-// through the kernel. Where it is mapped the CPU's atomic is used all the same, so that the target's own
-// atomics are not lost either; through the kernel, in two calls, they can be. An ATOMIC WRITE is a WRITE of
-// eight bytes that nobody sees half of; it needs the rights of a WRITE.
+// Atomic with every other atomic that goes through the NIC (IBV_ATOMIC_HCA). All of them hold the lock of
+// their word, because one initiator may reach the memory through a mapping while another still goes through
+// the kernel. If the word is mapped, the CPU's atomic is used as well, so the target's own atomics are not
+// lost. Through the kernel, in two calls, they can be. An ATOMIC WRITE is a WRITE of eight bytes that nobody
+// sees half done; it needs the rights of a WRITE.
 #include <algorithm>
 #include <cstring>
 
@@ -31,13 +31,13 @@ std::uint64_t on_mapped_word(SendOpcode opcode, const AtomicOperands& operands, 
 
 }  // namespace
 
-// The common start of all of them: the checks, and the word's lock, under which `act` does its part.
+// The common start of all atomics: the checks and the word's lock, under which `act` runs.
 template <class Act>
 Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act) {
   const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   const bool has_depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
-  const bool needs_depth = right == access::remote_atomic;      // something comes back
+  const bool needs_depth = right == access::remote_atomic;      // data comes back
   if (addr % atomic_bytes != 0 || (needs_depth && !has_depth))  // IBA 9.7.4.1.2: an invalid request
     return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
   const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, right);
@@ -71,7 +71,7 @@ Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operand
   });
 }
 
-// Not retried another way if the mapping was lost: the operation may already have been made.
+// If the mapping was lost, do not retry another way: the operation may already have happened.
 template <class Act>
 Outcome RemoteQueuePair::in_place(const TptEntry& entry, std::uint64_t addr, const std::byte* word,
                                   const Act& act) const {
@@ -83,7 +83,7 @@ Outcome RemoteQueuePair::in_place(const TptEntry& entry, std::uint64_t addr, con
 Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& operands, const TptEntry& entry,
                                   std::uint64_t addr, std::uint64_t& before) const {
   std::byte* const word = memory_->window(entry, addr, atomic_bytes);
-  // A region whose iova and address are aligned differently has words that no CPU exchanges.
+  // If a region's iova and address are aligned differently, the CPU cannot exchange some of its words.
   const bool aligned = reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0;
   if (word != nullptr && aligned) {
     return in_place(entry, addr, word, [&] {
@@ -109,8 +109,8 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   return written == Peer::Transfer::unfinished ? Outcome::nak_operational : outcome_of(written);
 }
 
-// Under the word's lock too, so that it does not fall between the two halves of an atomic that goes through
-// the kernel.
+// Takes the word's lock too, so that the write does not fall between the two halves of an atomic
+// that goes through the kernel.
 Outcome RemoteQueuePair::atomic_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
   std::uint64_t value = 0;
   const Outcome gathered =

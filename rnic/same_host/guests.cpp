@@ -59,7 +59,7 @@ bool wait_for_guests(SegmentHeader& own, HostPort& host, std::uint64_t give_up_n
         cpu_relax();
         continue;
       }
-      // It may know us a moment before we know it, and is not dead then.
+      // It may know us a moment before we know it, so wait before declaring it dead.
       if (!host.peer(initiator.slot(), HostPort::Wait::yes)) {
         free_entry(entry, seen);
         break;

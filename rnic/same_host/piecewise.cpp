@@ -124,7 +124,7 @@ Outcome RemoteQueuePair::check_read(std::uint64_t addr, std::uint64_t length, st
   return check_range(addr, length, rkey, access::remote_read);
 }
 
-// Like an Operation, but another call ends it.
+// Like an Operation, but ended by another call.
 Outcome RemoteQueuePair::begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at) {
   if (!answers()) return Outcome::no_response;
   reading_ = ctx_->hazard.load(std::memory_order_relaxed) | 1;

@@ -17,7 +17,7 @@ bool RemoteQueuePair::srq_selected(Qpn srqn) const {
   return xrc_completions_ != nullptr && srqn_ == srqn && memory_->alive() && srq_stands();
 }
 
-// Checked while an operation runs, too: its owner closes the SRQ, and then waits for the initiators inside.
+// Checked during an operation, too: the owner closes the SRQ and then waits for initiators inside.
 bool RemoteQueuePair::srq_stands() const {
   if (xrc_completions_ == nullptr) return true;
   const SrqContext& srq = srq_.context();
@@ -26,14 +26,14 @@ bool RemoteQueuePair::srq_stands() const {
 
 // IBA A14.3.1: the number must be that of an XRC SRQ of the target's domain.
 Outcome RemoteQueuePair::select_srq(Qpn srqn, const PeerPtr& of) {
-  give_up_send();  // what an earlier try had taken is of an SRQ that is no more
+  give_up_send();  // what an earlier try took belongs to an SRQ that is gone
   xrc_completions_ = nullptr;
-  srq_ = RemoteSrq();  // it points into the process that we let go of
+  srq_ = RemoteSrq();  // it points into the process that we release
   memory_ = of;
   const Operation operation(*this, any_receive);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   const std::uint64_t domain = ctx_->xrcd.load(std::memory_order_seq_cst);
-  // It may be just about to be destroyed, and then is none that answers.
+  // It may be just about to be destroyed; then it does not answer.
   if (domain == 0 || ctx_->type != static_cast<std::uint16_t>(QpType::xrc_recv)) return Outcome::no_response;
   const bool exists = of && of->alive() && srqn.index() < max_srqs &&
                       of->segment().srqs[srqn.index()].xrcd.load(std::memory_order_seq_cst) == domain;
@@ -96,7 +96,7 @@ void RemoteQueuePair::complete_xrc() {
 // A slot that nobody completes would be a hole at which polling stops.
 void RemoteQueuePair::give_up_xrc_completion() {
   if (xrc_claimed_ == nullptr) return;
-  // The SRQ's owner waits for it before the slots go. Not an operation on the target, which may be another's.
+  // A guest, so that the SRQ's owner waits. Not an operation on the target, which may be another process's.
   const GuestOperation guest(memory_->segment(), own_, guest_hint_);
   if (guest.inside() && srq_stands()) {
     xrc_claimed_->cqe.wqe = no_wqe;

@@ -28,7 +28,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
     openers_ = openers_of(ctx, base, bytes);
     peer = std::move(target_peer);
     ctx_ = &ctx;
-    return true;  // the rest select_srq() finds
+    return true;  // select_srq() finds the rest
   }
   const std::uint64_t cqe_offset = read_once(ctx.cqe_offset);
   const std::uint16_t type = read_once(ctx.type);
@@ -196,7 +196,7 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
     held_ = taken;
     return outcome;
   }
-  if (outcome == Outcome::local_fault) {  // nothing of it would have been sent
+  if (outcome == Outcome::local_fault) {  // nothing would have been sent
     put_back(taken);
     return outcome;
   }
@@ -243,12 +243,12 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
   taken.number = ctx_->rq_next & wqe_mask_;
   taken.wqe = reinterpret_cast<const ReceiveWqe*>(wqes_ + std::size_t{wqe_stride_} * taken.number);
   ++ctx_->rq_next;
-  // The next SEND reads the next WQE; it is in the owner's cache now and may as well be on its way.
+  // The next SEND reads the next WQE, which is in the owner's cache: start fetching it.
   __builtin_prefetch(wqes_ + std::size_t{wqe_stride_} * (ctx_->rq_next & wqe_mask_));
   return true;
 }
 
-// The next message gets the receive; with an SRQ, any initiator may.
+// The receive is for our next message or, with an SRQ, for any initiator's.
 void RemoteQueuePair::put_back(const TakenReceive& taken) {
   if (!srq_.connected()) {
     --ctx_->rq_next;
@@ -285,7 +285,7 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   cqe.status = status;
   if (xrc_completions_ == nullptr) {
     publish_completion(cqe.sequence, ++ctx_->cqe_next, *cq_);
-    // One that its poller watches is better left with it until it is written.
+    // A CQE that its poller watches stays in the poller's cache until it is written.
     behind_last_cqe_ = cq_line_ < watched_lines ? nullptr : &cqes_[ctx_->cqe_next & cqe_mask_];
   } else {
     complete_xrc();

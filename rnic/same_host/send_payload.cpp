@@ -1,4 +1,4 @@
-// Where the payload of a SEND goes, by the initiator: into the CQE, the posted buffers, or the landing ring.
+// Where the initiator puts a SEND's payload: into the CQE, the posted buffers, or the landing ring.
 #include <algorithm>
 #include <array>
 
@@ -9,8 +9,8 @@
 namespace weir::rnic {
 namespace {
 
-// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying
-// again.
+// Above this, one copy through the kernel is cheaper than landing the data
+// and copying it again.
 constexpr std::uint64_t max_landing_bytes = 8192;
 
 }  // namespace
@@ -41,7 +41,7 @@ Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, Rece
   return deliver_direct(from, wqe);
 }
 
-// `rnr`: the ring has no room now.
+// `rnr`: the ring has no room at the moment.
 Outcome RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
   const auto need = static_cast<std::uint32_t>((from.bytes + cache_line - 1) / cache_line * cache_line);
   std::uint32_t start = ctx_->landing_tail;
