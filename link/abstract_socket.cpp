@@ -15,7 +15,7 @@ struct AbstractAddress {
     address.sun_family = AF_UNIX;
     const std::size_t room = sizeof address.sun_path - 1;
     const std::size_t length = name.size() < room ? name.size() : room;
-    std::memcpy(address.sun_path + 1, name.data(), length);  // behind a zero: an abstract name
+    std::memcpy(address.sun_path + 1, name.data(), length);  // after a zero byte: an abstract name
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }

@@ -1,5 +1,5 @@
-// Those who come to us: accepting, the time they have to say hello, and which of them may stay.
-// All on the progress thread.
+// Incoming connections: accepting them, limiting their time to say hello, and deciding which may stay.
+//  All on the progress thread.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -11,7 +11,7 @@ namespace weir::link {
 namespace {
 
 constexpr int accepts_per_turn = 64;
-constexpr std::size_t max_half_open = 128;  // more are closed at once; honest callers try again
+constexpr std::size_t max_half_open = 128;  // further ones are closed at once; honest callers try again
 constexpr std::chrono::seconds hello_limit{5};
 constexpr std::chrono::milliseconds accept_pause{20};
 
@@ -30,8 +30,8 @@ void Attachment::accept_some() {
   }
 }
 
-// Out of descriptors the caller stays in the queue and the listener stays readable: without a pause we would
-// spin.
+// Without descriptors the caller stays in the queue and the listener stays readable:
+// without a pause we would spin.
 void Attachment::pause_accepting() {
   progress_->change(listener_key_, 0);
   progress_->at(Clock::now() + accept_pause, [this] { progress_->change(listener_key_, EPOLLIN); });

@@ -71,8 +71,8 @@ Result<void> Attachment::begin() {
       [this](const NeighbourPtr& from, Message&& message) { return deliver(from, std::move(message)); });
   auto key = progress_->add(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_some(); });
   if (!key) return std::unexpected(key.error());
-  // A caller may be in accept_some() already; that reads the key only after pausing, on the same thread as
-  // this.
+  // accept_some() may already be running. It reads the key only after it pauses, on the
+  // thread that runs this.
   progress_->post([this, listening = *key] { listener_key_ = listening; });
   return {};
 }
@@ -80,8 +80,8 @@ Result<void> Attachment::begin() {
 Attachment::~Attachment() {
   fork_registration_.reset();
   if (progress_->abandoned()) {
-    // A forked child. The mutexes and condition variables in there may have been in use by threads that do
-    // not exist here, so nothing may destroy them.
+    // A forked child. Threads that do not exist here may have been using the mutexes and condition variables
+    // inside, so nothing may destroy them.
     progress_->stop();
     new auto(progress_);
     new auto(connections_);

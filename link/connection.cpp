@@ -12,8 +12,8 @@
 namespace weir::link {
 namespace {
 
-constexpr int frames_per_turn = 64;  // then other descriptors and timers have theirs
-constexpr int frames_at_end = 4096;  // more than a socket's buffer holds
+constexpr int frames_per_turn = 64;  // then other descriptors and timers get their turn
+constexpr int frames_at_end = 4096;  // more than the buffer of a socket holds
 
 Error gone() { return {std::errc::not_connected, "the other process is gone"}; }
 
@@ -102,11 +102,11 @@ void Connection::establish(Identity identity) {
   alive_.store(true, std::memory_order_release);
 }
 
-// The socket ends with the process unless somebody else holds a copy of it, such as a child it forked.
+// The socket ends with the process, unless another process holds a copy of it, such as a forked child.
 void Connection::watch_process() {
   if (pid_ <= 0) return;  // not visible from our pid namespace
   process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  if (!process_) return;  // no such call, or it is gone already and the socket will tell
+  if (!process_) return;  // no such system call, or the process has ended and the socket will say so
   auto key = progress_->add(process_.get(), EPOLLIN,
                             [self = shared_from_this()](std::uint32_t) { self->drain_and_end(); });
   if (key) process_key_ = *key;
@@ -182,7 +182,7 @@ void Connection::take(Frame frame) {
 }
 
 void Connection::drain_and_end() {
-  // Bounded, for a child of that process may hold the socket and go on sending.
+  // Bounded, because a child of that process may hold the socket and go on sending.
   for (int i = 0; i < frames_at_end && state_ != State::ended; ++i) {
     if (!receive_some()) break;
   }
@@ -200,7 +200,7 @@ void Connection::close_quietly() {
   state_ = State::ended;
   alive_.store(false, std::memory_order_release);
   const auto self = shared_from_this();  // the callbacks may hold the last references
-  // Before the descriptors are closed: epoll forgets a closed one only if no copy of it lives on in a child.
+  // Before the descriptors are closed: epoll forgets a closed descriptor only if no child holds a copy of it.
   if (process_key_ != 0) progress_->remove(process_key_);
   progress_->remove(socket_key_);
   {

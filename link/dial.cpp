@@ -1,4 +1,4 @@
-// Those we go to: a dial is a series of attempts to reach one slot, shared by all threads that wait for it.
+// Outgoing connections: a dial is a series of attempts to reach one slot, shared by all waiting threads.
 #include <signal.h>
 #include <unistd.h>
 
@@ -77,7 +77,7 @@ void Attachment::connect_async(Slot slot, std::chrono::milliseconds limit,
   });
 }
 
-// From here on: the progress thread.
+// Everything from here on runs on the progress thread.
 
 void Attachment::start_dial(Slot slot, std::shared_ptr<Waiter> waiter, Clock::time_point give_up) {
   auto [place, is_new] = dials_.try_emplace(slot);
@@ -97,7 +97,7 @@ void Attachment::attempt_dial(Slot slot) {
   auto socket = directory_.dial(slot);
   if (!socket) {
     if (socket.error().code == std::errc::resource_unavailable_try_again) return retry_dial(slot);
-    // We can go to nobody any more. The other end may come to us meanwhile, as both ends of a connection do.
+    // We can reach nobody any more. The other end may still connect to us, as either end may.
     if (hindered()) return retry_dial(slot);
     return finish_dial(slot, std::unexpected(socket.error()));
   }

@@ -13,7 +13,7 @@ struct Registry {
   std::vector<ForkAware*> all;
 };
 
-// Never destroyed: a fork may come after static destructors have begun.
+// Never destroyed: a process may fork after its static destructors have begun.
 Registry& registry() {
   static Registry& made = *new Registry;
   return made;

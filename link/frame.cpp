@@ -52,9 +52,9 @@ std::optional<HelloView> parse_hello(std::span<const std::byte> body) {
 
 namespace {
 
-// Descriptors are missing: there were more than are legal, or than this process may still open. In the second
-// case the message is good, and whoever expects a descriptor in it does without. A hello is nothing without
-// them.
+// Descriptors are missing: the peer sent more than are legal, or more than this process may still open. In
+// the second case the message is good, and a receiver that expects a descriptor must do without it. A hello
+// is useless without its descriptors.
 std::optional<Frame> parse_without_descriptors(std::span<const std::byte> packet) {
   FrameHeader header;
   if (packet.size() < sizeof header) return std::nullopt;
@@ -97,13 +97,13 @@ Received receive_frame(int socket) {
   for (;;) {
     got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got >= 0) break;
-    // A peer that closed with something unread: the kernel says so once, before the frames it had sent us.
+    // If a peer closed with unread data, the kernel reports that once, before the frames that the peer sent.
     const bool first_reset = errno == ECONNRESET && !std::exchange(reset_seen, true);
     if (errno != EINTR && !first_reset) break;
   }
   if (got < 0) return errno == EAGAIN ? Received{WouldBlock{}} : Received{Ended{}};
   auto fds = take_descriptors(header);
-  // An empty packet and the end of the connection look alike; neither has a place here.
+  // An empty packet and the end of the connection look alike; neither is a frame.
   if (got == 0 && fds.empty()) return Ended{};
   if ((header.msg_flags & MSG_TRUNC) != 0) return Malformed{};
   const std::span<const std::byte> bytes(packet, static_cast<std::size_t>(got));

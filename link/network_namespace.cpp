@@ -6,7 +6,7 @@
 
 #include "link/unique_fd.hpp"
 
-#ifndef SO_NETNS_COOKIE  // Linux 5.14; Debian 12's C library does not name it
+#ifndef SO_NETNS_COOKIE  // Linux 5.14; Debian 12's C library lacks it
 #define SO_NETNS_COOKIE 71
 #endif
 
@@ -15,7 +15,7 @@ namespace weir::link {
 std::string network_folder() {
   std::uint64_t cookie = 0;
   socklen_t size = sizeof cookie;
-  // A unix socket belongs to a network namespace like any other, and needs no protocol that may be missing.
+  // Any socket has a network namespace; a unix socket needs no protocol that may be missing.
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket || ::getsockopt(socket.get(), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) != 0) cookie = 0;
   return std::string(network_folder_prefix) + std::to_string(cookie);

@@ -33,7 +33,7 @@ void drain(int fd) {
 }
 
 timespec absolute(Clock::time_point due) {
-  // A zero time would disarm the descriptor; a time long past fires at once, as wanted.
+  // A zero time would disarm the descriptor; a time in the past fires at once, which is right.
   const auto since_boot = std::max(due.time_since_epoch(), Clock::duration(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
   return {.tv_sec = seconds.count(), .tv_nsec = std::chrono::nanoseconds(since_boot - seconds).count()};
@@ -46,7 +46,7 @@ Result<std::shared_ptr<ProgressThread>> ProgressThread::start() {
   if (auto opened = made->open_descriptors(); !opened) return std::unexpected(opened.error());
   sigset_t all, before;
   ::sigfillset(&all);
-  // It copies programs' memory, too; a fault is a blocked signal's end of the process.
+  // This thread copies programs' memory, and a fault while its signal is blocked ends the process.
   ::sigdelset(&all, SIGSEGV);
   ::sigdelset(&all, SIGBUS);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -89,7 +89,7 @@ void ProgressThread::stop() {
   drop_what_will_not_run();
 }
 
-// What waits may hold connections, and these hold us.
+// Pending work may hold connections, which hold us.
 void ProgressThread::drop_what_will_not_run() {
   decltype(timers_) timers;
   decltype(posted_) posted;
@@ -130,7 +130,7 @@ void ProgressThread::change(Key key, std::uint32_t events) {
 
 void ProgressThread::remove(Key key) {
   if (abandoned()) return;
-  std::shared_ptr<Source> last;  // destroyed after the lock: a callback may own what takes locks to destroy
+  std::shared_ptr<Source> last;  // destroyed after the lock: a callback may own objects that lock as they die
   std::unique_lock hold(mutex_);
   const auto found = sources_.find(key);
   if (found != sources_.end()) {
@@ -162,7 +162,7 @@ bool ProgressThread::cancel(TimerId timer) {
   last = std::move(entry->second);
   timers_.erase(entry);
   timer_due_.erase(found);
-  return true;  // the descriptor may fire once for nothing: cheaper than a system call for every cancelled
+  return true;  // may fire once in vain: cheaper than a system call for every cancelled
                 // timer
 }
 
@@ -180,7 +180,7 @@ void ProgressThread::post(std::function<void()> run) {
 void ProgressThread::wake() {
   const NotCancelled whole;
   const std::uint64_t one = 1;
-  // Fails only when the counter is at its maximum, and then the thread is awake anyway.
+  // Fails only if the counter is at its maximum; then the thread is awake anyway.
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -218,7 +218,7 @@ void ProgressThread::run_source(Key key, std::uint32_t events) {
   {
     const std::scoped_lock hold(mutex_);
     const auto found = sources_.find(key);
-    if (found == sources_.end()) return;  // removed after the kernel had reported it
+    if (found == sources_.end()) return;  // removed after the kernel reported it
     source = found->second;
     running_source_ = key;
   }
@@ -231,7 +231,7 @@ void ProgressThread::run_source(Key key, std::uint32_t events) {
   source_idle_.notify_all();
 }
 
-// Only timers that were due on entry run: one that sets itself again cannot hold up everything else.
+// Only timers due at the start run, so a timer that sets itself again holds nobody up.
 void ProgressThread::run_due_timers() {
   drain(timer_.get());
   const auto now = Clock::now();

@@ -21,7 +21,7 @@ namespace weir::link {
 namespace {
 
 constexpr const char* lock_name = "lock";
-constexpr const char* young_name = "young";  // a socket between bind and link; only under the lock
+constexpr const char* young_name = "young";  // a socket between bind and link; used under the lock only
 constexpr const char* slot_prefix = "slot-";
 constexpr int listen_backlog = 1024;
 constexpr auto vanished = FileLock::vanished;
@@ -53,7 +53,7 @@ std::optional<sockaddr_un> unix_address(const std::string& path) {
 
 UniqueFd unix_socket(int type) { return UniqueFd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
-// false: it cannot be read now; a process that may open no more files must not take that for an empty one.
+// False: it cannot be read now. A process that may open no more files must not take it for empty.
 template <class Visit>
 bool for_each_entry(int directory, Visit visit) {
   const int again = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -71,7 +71,7 @@ bool for_each_entry(int directory, Visit visit) {
   return true;
 }
 
-// The runtime directory, whose folder of one network namespace the path names; empty: it names none.
+// The runtime directory above a path that names its folder for one network namespace; empty: none is named.
 std::string above_network_folder(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0) return {};
@@ -127,8 +127,8 @@ bool SlotDirectory::out_of_sight() const {
   return ::access(address_of(".").c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
-// A datagram socket cannot be connected to ours, and the kernel says so only if there is a socket behind the
-// name (EPROTOTYPE); if its process is gone it says ECONNREFUSED. So the living are not disturbed.
+// A datagram socket cannot connect to ours. If there is a socket behind the name, the kernel says so with
+// EPROTOTYPE; if its process is gone, it says ECONNREFUSED. So a probe does not disturb a living process.
 SlotDirectory::Occupant SlotDirectory::probe(Slot slot) const {
   const auto address = unix_address(address_of(slot_name(slot)));
   if (!address) {
@@ -155,7 +155,7 @@ void SlotDirectory::sweep_dead() const {
 std::vector<Slot> SlotDirectory::named() const {
   struct stat status{};
   timespec now{};
-  // Looked at before the names are read: what changes meanwhile changes the time.
+  // Read before the names, so a change during the reading also changes the time.
   const bool known = ::fstat(directory_.get(), &status) == 0 && ::clock_gettime(CLOCK_REALTIME, &now) == 0;
   const timespec& changed = status.st_mtim;
   const std::lock_guard lock(names_->mutex);
@@ -167,10 +167,10 @@ std::vector<Slot> SlotDirectory::named() const {
     if (const auto slot = slot_of(name)) slots.push_back(*slot);
     return true;
   });
-  if (!read) return names_->slots;  // as far as is known
+  if (!read) return names_->slots;  // as far as we know
   names_->slots = std::move(slots);
   names_->changed = changed;
-  // File systems stamp with a clock that stands still for up to 10 ms.
+  // File systems take their time stamps from a clock that may stand still for 10 ms.
   names_->settled = known && now.tv_sec - changed.tv_sec >= 2;
   return names_->slots;
 }
@@ -189,7 +189,7 @@ bool SlotDirectory::anyone_living() const {
 
 void SlotDirectory::remove_everything() const {
   struct stat mine{}, named{};
-  // Our directory may have been moved or removed by hand, and its path be somebody else's now.
+  // Somebody may have moved or removed our directory by hand, and its path may now be another's.
   const bool still_ours = ::fstat(directory_.get(), &mine) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
                           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   if (!still_ours) return;
@@ -203,7 +203,7 @@ void SlotDirectory::remove_everything() const {
   ::unlinkat(directory_.get(), lock_name, 0);
   ::rmdir(path_.c_str());
   if (const auto above = above_network_folder(path_); !above.empty())
-    ::rmdir(above.c_str());  // if it was the last
+    ::rmdir(above.c_str());  // if that folder was the last
 }
 
 Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
@@ -229,7 +229,7 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
 }
 
 Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t pid) {
-  // The directory can vanish between opening and locking it each time another process is the last to leave.
+  // The directory can vanish between opening and locking it whenever another process is the last to leave.
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto directory = open(path);
     if (!directory) {
@@ -265,7 +265,7 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
 void SlotDirectory::release(Slot slot) {
   if (!directory_) return;
   auto lock = FileLock::take(directory_.get(), lock_name, path_);
-  ::unlinkat(directory_.get(), slot_name(slot).c_str(), 0);  // ours, lock or no lock
+  ::unlinkat(directory_.get(), slot_name(slot).c_str(), 0);  // ours, with or without the lock
   if (lock && !anyone_living()) remove_everything();
 }
 

@@ -25,11 +25,11 @@ bool fault_in(const void* at, std::uint64_t length, Touch touch) {
   const std::uint64_t first = start / page * page;
   const std::uint64_t bytes = (start - first + length + page - 1) / page * page;
   if (start + length < start || bytes < length) return false;
-  // As the NIC's own integers name it: NOLINTNEXTLINE(performance-no-int-to-ptr)
+  // The NIC names memory by integers: NOLINTNEXTLINE(performance-no-int-to-ptr)
   if (::madvise(reinterpret_cast<void*>(first), bytes,
                 touch == Touch::write ? populate_write : populate_read) == 0)
     return true;
-  // EINVAL is also what an older kernel says to an advice that it does not know.
+  // An older kernel also returns EINVAL, for an advice that it does not know.
   return errno == EINVAL && may_be_touched(start, length, touch);
 }
 

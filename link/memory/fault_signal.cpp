@@ -13,7 +13,7 @@
 namespace weir::link {
 namespace {
 
-// Of one signal. Entries are only ever added, by whoever holds the lock; the handler reads them without.
+// For one signal. Entries are only ever added, under the lock; the handler reads them without it.
 struct Menders {
   std::array<std::atomic<FaultMender>, 4> of{};
   bool installed = false;
@@ -26,22 +26,22 @@ Menders& menders_of(int signal) { return signal == SIGBUS ? bus_errors : segment
 
 void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
   if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
-  const bool sent = info->si_code <= 0;  // by kill(2): nothing is touched again when we return
+  const bool sent = info->si_code <= 0;  // by kill(2): the handler's return repeats no access
   if (previous.sa_handler == SIG_IGN && sent) return;
   if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
   struct sigaction by_default{};
   by_default.sa_handler = SIG_DFL;
   ::sigaction(signal, &by_default, nullptr);
-  if (sent) ::raise(signal);  // comes when we return
+  if (sent) ::raise(signal);  // delivered when we return
 }
 
 bool mended(const Menders& menders, const siginfo_t& info, const ucontext_t& interrupted) {
-  if (info.si_code <= 0) return false;  // sent by somebody, no fault
+  if (info.si_code <= 0) return false;  // sent by a process, not a fault
   sigset_t mask;
   sigemptyset(&mask);
-  std::memcpy(&mask, &interrupted.uc_sigmask, _NSIG / 8);  // the kernel writes no more of it
+  std::memcpy(&mask, &interrupted.uc_sigmask, _NSIG / 8);  // the kernel fills only this much
   for (const auto& each : menders.of)
-    // acquire: pairs with mend_faults(); what the mender looks at was made before.
+    // acquire: pairs with mend_faults(); the mender sees everything that was made before it was added.
     if (const FaultMender mender = each.load(std::memory_order_acquire);
         mender != nullptr && mender(reinterpret_cast<std::uintptr_t>(info.si_addr), mask))
       return true;

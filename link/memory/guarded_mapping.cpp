@@ -11,8 +11,8 @@
 
 namespace weir::link {
 
-// What the handler knows: whose pages are guarded. It may run in any thread while entries come and go, so an
-// entry is taken by `begin`, and counts from when `end` is set.
+// What the handler knows of one guarded mapping. The handler may run in any thread while entries come and go,
+// so setting `begin` takes an entry, and it counts once `end` is set.
 struct GuardedMapping::Guard {
   std::atomic<std::uintptr_t> begin = 0, end = 0;
   std::atomic<bool> lost = false;
@@ -41,7 +41,7 @@ struct Guards {
 
 namespace {
 
-Guards* handlers = nullptr;  // what of_this_process() gives, for the handler
+Guards* handlers = nullptr;  // of_this_process(), for the handler
 
 bool cover(std::uintptr_t at, const sigset_t&) { return handlers->cover(at); }
 
@@ -64,8 +64,8 @@ GuardedMapping::Guard* Guards::take(std::uintptr_t begin, std::uintptr_t end) {
   return nullptr;
 }
 
-// Async-signal-safe. A file that was cut short has none of the pages behind this one either. Where the file's
-// pages are larger than ours, all of the mapping goes.
+// Async-signal-safe. If the file was cut short, the pages behind this one are gone too. If the file's pages
+// are larger than ours, the whole mapping is replaced.
 bool Guards::cover(std::uintptr_t at) {
   for (GuardedMapping::Guard& guard : entries) {
     if (!guard.holds(at)) continue;
@@ -94,7 +94,7 @@ std::optional<GuardedMapping> GuardedMapping::of_file(int fd, std::size_t bytes)
   return GuardedMapping(std::move(*mapping), *guard);
 }
 
-// Before the pages are anybody else's.
+// Runs before the pages can become anybody else's.
 GuardedMapping::~GuardedMapping() {
   if (guard_ == nullptr) return;
   guard_->end.store(0, std::memory_order_seq_cst);

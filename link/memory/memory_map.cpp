@@ -20,14 +20,14 @@ using Visit = std::function<bool(const MappedRange&)>;
 
 UniqueFd open_maps() { return UniqueFd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
 
-// ---- asked one by one
+// ---- asking the kernel for one range at a time
 
-// struct procmap_query of linux/fs.h (Linux 6.11), which Debian 12's headers do not have.
+// struct procmap_query of linux/fs.h (Linux 6.11), which Debian 12's headers lack.
 struct Query {
   std::uint64_t size, flags, address;                             // in
   std::uint64_t start, end, vma_flags, page_size, offset, inode;  // out
   std::uint32_t major, minor;                                     // out
-  std::uint32_t name_size, build_id_size;                         // in and out; 0: not wanted
+  std::uint32_t name_size, build_id_size;                         // in and out; 0: not needed
   std::uint64_t name_at, build_id_at;                             // in
 };
 static_assert(sizeof(Query) == 104);
@@ -61,11 +61,11 @@ bool ask_for_each(int maps, std::uint64_t addr, std::uint64_t end, const Visit& 
   return true;
 }
 
-// ---- read from the text
+// ---- reading the whole text
 
 std::string read_all(int maps) {
   std::string text;
-  std::array<char, 4096> part;  // the kernel gives no more at a time
+  std::array<char, 4096> part;  // the kernel returns no more at a time
   for (ssize_t got; (got = ::read(maps, part.data(), part.size())) > 0;)
     text.append(part.data(), static_cast<std::size_t>(got));
   return text;
@@ -96,7 +96,7 @@ MappedRange parse(std::string_view& line) {
   return m;
 }
 
-template <class VisitLine>  // (const MappedRange&, std::string_view path); false: no more
+template <class VisitLine>  // (const MappedRange&, std::string_view path); false: stop
 void each_line(const std::string& maps, VisitLine visit) {
   std::string_view rest = maps;
   while (!rest.empty()) {
@@ -122,7 +122,7 @@ bool read_each(int maps, std::uint64_t addr, std::uint64_t end, const Visit& vis
 
 }  // namespace
 
-// The descriptor is not kept: a child would go on asking about its parent.
+// The descriptor is not kept: a forked child would ask about its parent through it.
 bool each_mapped_range(std::uint64_t addr, std::uint64_t end, const Visit& visit, MapSource source) {
   const UniqueFd maps = open_maps();
   if (!maps) return false;

@@ -30,7 +30,7 @@ std::size_t remaining(std::span<const iovec> from, std::size_t done, std::array<
   return count;
 }
 
-// One call moves at most 2 GiB and may stop early at a page that must be waited for.
+// One call moves at most 2 GiB and may stop early at a page that is not yet there.
 template <class Call>
 bool transfer(Call call, pid_t pid, std::span<const iovec> local, std::span<const iovec> remote) {
   const std::size_t bytes = total(local);
@@ -57,7 +57,7 @@ void allow_tracing() { ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 bool reaches(pid_t pid, std::uint64_t probe, std::uint64_t token) {
   if (pid <= 0) return false;  // not in our pid namespace
   MemoryProbe found;
-  // Addresses in another process: NOLINTBEGIN(performance-no-int-to-ptr)
+  // These are addresses in another process: NOLINTBEGIN(performance-no-int-to-ptr)
   const iovec into{&found, sizeof found};
   const iovec there{reinterpret_cast<void*>(probe), sizeof found};
   if (!read_process_memory(pid, {&into, 1}, {&there, 1}) || found.token != token) return false;

@@ -33,8 +33,8 @@ UniqueFd own_descriptor(const FileIdentity& file) {
   if (!dir) return {};
   while (const dirent* entry = ::readdir(dir.get())) {
     if (entry->d_name[0] == '.' || !names_file(::dirfd(dir.get()), entry->d_name, file)) continue;
-    // Another thread may close it, and its number may come to mean another file: what counts is the
-    // duplicate.
+    // Another thread may close it, and its number may then be another file's: only
+    // the duplicate counts.
     UniqueFd copy(::fcntl(std::atoi(entry->d_name), F_DUPFD_CLOEXEC, 0));
     if (copy && is_file(copy.get(), file) && (::fcntl(copy.get(), F_GETFL) & O_ACCMODE) == O_RDWR)
       return copy;
@@ -42,15 +42,15 @@ UniqueFd own_descriptor(const FileIdentity& file) {
   return {};
 }
 
-// Without /proc (or with that of another pid namespace): mapped or not is for the kernel to say, rights only
-// of the first page, for looking at more would make pages of all.
+// Without /proc (or with that of another pid namespace) we ask the kernel whether memory is mapped. We ask
+// for the rights of the first page only, because asking about a page creates it.
 MemoryRange ask_kernel(std::uint64_t addr, std::uint64_t length) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t first = addr / page * page, pages = (addr + length - 1) / page - addr / page + 1;
   constexpr std::uint64_t pages_at_once = 4096;
   std::array<unsigned char, pages_at_once> resident;
   MemoryRange range;
-  // NOLINTBEGIN(performance-no-int-to-ptr): as the NIC's own integers name it
+  // NOLINTBEGIN(performance-no-int-to-ptr): the NIC names memory by integers
   for (std::uint64_t done = 0; done < pages; done += pages_at_once) {
     const std::uint64_t bytes = std::min(pages - done, pages_at_once) * page;
     if (::mincore(reinterpret_cast<void*>(first + done * page), bytes, resident.data()) != 0) return range;

@@ -33,10 +33,10 @@
 namespace weir::link {
 namespace {
 
-constexpr std::size_t batch_messages = 16;       // of one recvmmsg
-constexpr std::size_t message_bytes = 65'536;    // a batch that came whole
-constexpr std::size_t control_bytes = 256;       // of the control messages that were asked for
-constexpr std::size_t max_batches_at_once = 16;  // before a receive() gives others their turn
+constexpr std::size_t batch_messages = 16;       // per recvmmsg
+constexpr std::size_t message_bytes = 65'536;    // a batch that arrived as a whole
+constexpr std::size_t control_bytes = 256;       // for the control messages that we ask for
+constexpr std::size_t max_batches_at_once = 16;  // then receive() lets others have their turn
 
 constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -67,7 +67,7 @@ IpAddress ip_of(const in6_addr& address) {
   return ip;
 }
 
-// An address as a socket of that family takes it: one for both takes IPv4 in its mapped form.
+// An address as a socket of that family takes it: a socket for both families takes IPv4 in its mapped form.
 struct SocketAddress {
   SocketAddress(bool ipv6, const IpAddress& ip, std::uint16_t port, std::uint32_t interface = 0) {
     if (ipv6) {
@@ -95,9 +95,9 @@ bool turn_on(int socket, int level, int option, int value = 1) {
   return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
-// Of groups only what this process joined, whatever others of the host did; and nothing that this host sent,
-// for its processes reach each other without packets. Of a socket for both families the kernel goes by the
-// option of IPv6 for what is sent, and by that of each family for what comes.
+// Receives only groups that this process joined, whatever other processes joined, and nothing sent from this
+// host, whose processes reach each other without packets. For a socket of both families, the IPv6 option
+// governs sending, and each family's own option governs receiving.
 void set_up_groups(int socket, bool ipv6) {
   turn_on(socket, IPPROTO_IP, IP_MULTICAST_LOOP, 0);
   turn_on(socket, IPPROTO_IP, IP_MULTICAST_ALL, 0);
@@ -106,7 +106,7 @@ void set_up_groups(int socket, bool ipv6) {
   turn_on(socket, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 }
 
-// Who has the port, by the kernel's tables; nullopt: nobody whom they show.
+// The user who has the port, from the kernel's tables; nullopt: they show nobody.
 std::optional<unsigned> user_of_port(std::uint16_t port) {
   for (const char* const table : {"/proc/self/net/udp", "/proc/self/net/udp6"}) {
     std::ifstream lines(table);
@@ -179,7 +179,7 @@ void take_control(const cmsghdr& control, UdpArrival& into, std::size_t& segment
   if (is(SOL_UDP, UDP_GRO)) segment = static_cast<std::size_t>(std::max(value_of<int>(control), 1));
 }
 
-// A message as it came, cut up again.
+// Cuts a received message into its segments again.
 void cut_up(const msghdr& message, std::size_t bytes, std::vector<UdpArrival>& into) {
   UdpArrival whole;
   take_source(message, whole);
@@ -217,7 +217,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(std::uint16_t port) {
   if (ipv6) {
     turn_on(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
     turn_on(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
-    turn_on(fd, SOL_UDP, UDP_NO_CHECK6_RX);  // Soft-RoCE and NICs send none; the ICRC covers more
+    turn_on(fd, SOL_UDP, UDP_NO_CHECK6_RX);  // Soft-RoCE and NICs send no checksum; the ICRC covers more
   }
   turn_on(fd, SOL_UDP, UDP_GRO);
   set_up_groups(fd, ipv6);
@@ -275,7 +275,7 @@ int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs, std::span
     const int error = send_run(route, runs[i]);
     if (i < went.size()) went[i] = error == 0;
     if (error == 0 || error == EAGAIN || error == ENOBUFS) continue;
-    // What the way there cannot cut up: a device without checksums (EIO), a kernel before 4.18 (EINVAL).
+    // The path cannot segment runs: a device without checksums (EIO), or a kernel before 4.18 (EINVAL).
     if (batch && (error == EIO || error == EINVAL)) cuts_runs_.store(false, std::memory_order_relaxed);
     return error;
   }
@@ -324,7 +324,7 @@ void UdpPort::receive(const Handler& handler) {
   if (!alone || !socket_) return;
   std::array<mmsghdr, batch_messages> messages{};
   std::array<iovec, batch_messages> pieces{};
-  std::array<sockaddr_in6, batch_messages> sources{};  // the longer of both
+  std::array<sockaddr_in6, batch_messages> sources{};  // the longer of the two address types
   alignas(cmsghdr) std::array<std::array<char, control_bytes>, batch_messages> controls;
   thread_local std::vector<UdpArrival> arrived;
   for (std::size_t batches = 0; batches < max_batches_at_once; ++batches) {

@@ -18,11 +18,11 @@ namespace {
 
 constexpr int listen_backlog = 128;
 constexpr int accepts_at_once = 64;
-constexpr int wanted_buffer_bytes = 8 << 20;  // the kernel grants less where wmem_max is less
+constexpr int wanted_buffer_bytes = 8 << 20;  // the kernel grants less if wmem_max is lower
 constexpr std::size_t batch_messages = 8, max_batches_at_once = 8;
 constexpr std::size_t most_batches_of_the_dead = 256;
 constexpr std::size_t message_bytes =
-    run_header_bytes + max_carried_bytes + 1;  // one more shows what is longer
+    run_header_bytes + max_carried_bytes + 1;  // one more byte reveals longer messages
 
 bool hung_up(int socket) {
   pollfd state{socket, POLLRDHUP, 0};
@@ -39,14 +39,14 @@ UniqueFd spare_descriptor() { return UniqueFd(::open("/dev/null", O_RDONLY | O_C
 
 }  // namespace
 
-// Where messages land.
+// Buffers for received messages.
 struct UserPort::Batch {
   std::unique_ptr<std::byte[]> bytes =
       std::make_unique_for_overwrite<std::byte[]>(batch_messages * message_bytes);
   std::array<mmsghdr, batch_messages> messages{};
   std::array<iovec, batch_messages> pieces{};
 
-  // How many there are; the last may be of no bytes, which is the end.
+  // Returns the number of messages; the last may be empty, which means the end.
   std::size_t receive(int socket) {
     for (std::size_t i = 0; i < batch_messages; ++i) {
       pieces[i] = {bytes.get() + i * message_bytes, message_bytes};
@@ -99,9 +99,9 @@ void UserPort::abandon_in_child() {
   mutex_.unlock();
 }
 
-// ---- those we go to
+// ---- connections that we open
 
-// Under mutex_. The place of one that has ended is free at once; its end is told by receive().
+// Under mutex_. The place of an ended connection is free at once; receive() reports its end.
 UserPort::OutgoingPtr UserPort::outgoing_in(Slot slot) {
   if (slot == 0 || slot >= max_slots || slot == options_.slot || !epoll_) return nullptr;
   auto& place = by_slot_[slot];
@@ -126,7 +126,7 @@ UserPort::Process UserPort::process_in(Slot slot) {
   return process ? process->number : 0;
 }
 
-// Senders of datagrams ask for each of them, and most know no other user.
+// Senders of datagrams ask for each datagram, and most know no other user.
 UserPort::Process UserPort::known_in(Slot slot) {
   if (known_.load(std::memory_order_relaxed) == 0) return 0;
   const std::lock_guard lock(mutex_);
@@ -194,7 +194,7 @@ bool UserPort::find(const std::string& service, Found found) {
   return false;
 }
 
-// Whoever has the service has said in which slot it is.
+// The process that has the service has answered with its slot.
 void UserPort::finish_lookup(Key key) {
   std::array<std::byte, greeting_bytes + 1> answer;
   std::unique_lock lock(mutex_);
@@ -211,9 +211,9 @@ void UserPort::finish_lookup(Key key) {
   lookup.found(process && same_process(process->who, lookup.who) ? process->number : 0);
 }
 
-// ---- those who come to us
+// ---- connections that come to us
 
-// Without a descriptor for a caller it would stay in the queue, and the listener readable: it is turned away.
+// Without a free descriptor the caller would stay in the queue and keep the listener readable: turn it away.
 UniqueFd UserPort::accept_from(int listener, Identity& who) {
   UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket && (errno == EMFILE || errno == ENFILE) && spare_) {
@@ -246,7 +246,7 @@ void UserPort::accept_all() {
 void UserPort::make_room_for_stranger() {
   const auto is_stranger = [](const auto& entry) { return entry.second.from == 0; };
   if (static_cast<std::size_t>(std::ranges::count_if(incoming_, is_stranger)) < max_strangers) return;
-  close_incoming(std::ranges::find_if(incoming_, is_stranger)->first);  // keys count up
+  close_incoming(std::ranges::find_if(incoming_, is_stranger)->first);  // the oldest: keys count up
 }
 
 void UserPort::answer_lookups_of(Key key) {
@@ -255,7 +255,7 @@ void UserPort::answer_lookups_of(Key key) {
     const std::lock_guard lock(mutex_);
     const auto found =
         std::ranges::find_if(services_, [key](const auto& entry) { return entry.second.key == key; });
-    // Whoever leaves the service closes its socket; a copy stays ours for this moment.
+    // A thread that leaves the service closes its socket; our copy stays open for this moment.
     if (found != services_.end()) listener = ::fcntl(found->second.socket.get(), F_DUPFD_CLOEXEC, 0);
   }
   const UniqueFd copy(listener);
@@ -268,7 +268,7 @@ void UserPort::answer_lookups_of(Key key) {
   }
 }
 
-// A caller that says in which slot it is: is that slot's process the one that called?
+// A caller says which slot it is in: is the process in that slot the one that called?
 bool UserPort::believe(Incoming& caller, std::span<const std::byte> greeting) {
   const auto slot = parse_greeting(greeting);
   if (!slot) return false;
@@ -279,7 +279,7 @@ bool UserPort::believe(Incoming& caller, std::span<const std::byte> greeting) {
   OutgoingPtr process;
   {
     const std::lock_guard lock(mutex_);
-    // One that said something and has ended since then: nobody is in its slot any more.
+    // The caller may have ended after it spoke; then nobody is in its slot any more.
     const auto place = by_slot_.find(*slot);
     if (place != by_slot_.end() && hung_up(caller.socket.get())) process = place->second;
     if (!process || !same_process(process->who, caller.who)) process = outgoing_in(*slot);
@@ -292,7 +292,7 @@ bool UserPort::believe(Incoming& caller, std::span<const std::byte> greeting) {
   return true;
 }
 
-// False: the connection is over.
+// False: the connection has ended.
 bool UserPort::take(Incoming& from, std::size_t messages) {
   for (std::size_t i = 0; i < messages; ++i) {
     const auto message = batch_->message(i);
@@ -330,7 +330,7 @@ void UserPort::close_incoming(Key key) {
   incoming_.erase(key);
 }
 
-// What it sent before it ended is taken first.
+// First takes what the process sent before it ended.
 void UserPort::end(Process number, const Handler& handler) {
   accept_all();
   std::vector<Key> open;
