@@ -1,6 +1,6 @@
-// Carry-less multiplication folds a message without changing its remainder: 128 bits that stand n bits ahead
-// of others are multiplied by x^n mod P and added to them (Gopal and others, "Fast CRC computation for
-// generic polynomials using PCLMULQDQ", Intel 2009). What is left, 128 bits, Barrett's method reduces.
+// Carry-less multiplication folds a message without changing its remainder: 128 bits that are n bits ahead of
+// others are multiplied by x^n mod P and added to them (Gopal and others, "Fast CRC computation for generic
+// polynomials using PCLMULQDQ", Intel 2009). Barrett's method reduces the last 128 bits.
 #include "wire/crc32.hpp"
 
 #include <array>
@@ -50,7 +50,7 @@ std::uint32_t by_tables(std::uint32_t crc, std::span<const std::byte> bytes) {
 
 #ifdef __x86_64__
 
-// x^n mod P, reflected, at the place where a carry-less product of reflected numbers wants it.
+// x^n mod P, reflected and shifted for a carry-less product of reflected numbers.
 constexpr std::uint64_t power_of_x(unsigned n) {
   std::uint32_t remainder = 1;
   for (; n > 0; --n) remainder = remainder << 1 ^ (remainder >> 31 != 0 ? 0x04c11db7u : 0);
@@ -61,7 +61,7 @@ constexpr std::uint64_t power_of_x(unsigned n) {
 }
 static_assert(power_of_x(128 + 32) == 0x1751997d0 && power_of_x(128 - 32) == 0x0ccaa009e);
 
-// To fold across `bits`: for the lower and the upper 64 of 128 bits.
+// Factors that fold across `bits`, for the lower and the upper 64 of 128 bits.
 struct Fold {
   std::uint64_t low, high;
 };
@@ -83,7 +83,7 @@ WEIR_PCLMUL inline __m128i folded(__m128i from, __m128i by, __m128i onto) {
       _mm_xor_si128(_mm_clmulepi64_si128(from, by, 0x00), _mm_clmulepi64_si128(from, by, 0x11)), onto);
 }
 
-// 128 bits to their remainder.
+// Reduces 128 bits to their remainder.
 WEIR_PCLMUL inline std::uint32_t reduced(__m128i x) {
   const __m128i every_other = _mm_setr_epi32(-1, 0, -1, 0);
   const __m128i by = _mm_set_epi64x(static_cast<std::int64_t>(power_of_x(128 - 32)), 0);
@@ -96,7 +96,7 @@ WEIR_PCLMUL inline std::uint32_t reduced(__m128i x) {
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(x, t), 1));
 }
 
-// Behind what was folded already, 16 bytes a step; the last few by tables.
+// Folds the rest, 16 bytes a step; the last few bytes go by tables.
 WEIR_PCLMUL inline std::uint32_t fold_rest(__m128i x, const std::byte* at, std::size_t left) {
   const __m128i by = pair(across_128);
   for (; left >= 16; left -= 16, at += 16) x = folded(x, by, load(at));

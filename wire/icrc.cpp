@@ -11,7 +11,7 @@ constexpr std::byte ones{0xff};
 constexpr std::size_t lrh_bytes = 8, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8, udp_checksum = 6,
                       bth_reserved = 4, longest_masked = ipv6_bytes + udp_bytes + 12;
 constexpr std::uint32_t start_of_crc = 0xffffffff;
-// Eight bytes of ones stand for the LRH, which there is none of on Ethernet.
+// Eight bytes of ones replace the LRH, which Ethernet does not have.
 constexpr std::array<std::byte, lrh_bytes> lrh = {ones, ones, ones, ones, ones, ones, ones, ones};
 
 void put_16(std::byte* at, std::size_t value) {
@@ -19,9 +19,9 @@ void put_16(std::byte* at, std::size_t value) {
   at[1] = static_cast<std::byte>(value);
 }
 
-// ---- backwards: the CRC is linear, and the step by one zero bit has an inverse
+// ---- backwards: the CRC is linear, and a step by one zero bit can be inverted
 
-using Matrix = std::array<std::uint32_t, 32>;  // over two elements; a column a bit of the CRC
+using Matrix = std::array<std::uint32_t, 32>;  // over two elements; one column for each bit of the CRC
 
 constexpr std::uint32_t times(const Matrix& m, std::uint32_t vector) {
   std::uint32_t sum = 0;
@@ -32,7 +32,7 @@ constexpr std::uint32_t times(const Matrix& m, std::uint32_t vector) {
 
 constexpr unsigned most_steps = 16;  // back over 2^16 bytes at most
 
-// By 2^i zero bytes backwards.
+// Steps backwards by 2^i zero bytes.
 constexpr std::array<Matrix, most_steps> back_by = [] {
   std::array<Matrix, most_steps> powers{};
   const auto back_one_byte = [](std::uint32_t crc) {
@@ -45,11 +45,11 @@ constexpr std::array<Matrix, most_steps> back_by = [] {
   return powers;
 }();
 
-// The two bytes which, added (xor) to a message `behind` bytes before its end, change its CRC by
-// `difference`.
+// The two bytes that change a message's CRC by `difference` if they are added (xor)
+// `behind` bytes before its end.
 std::optional<std::uint16_t> two_bytes(std::uint32_t difference, std::size_t behind) {
   if (behind >> most_steps != 0) return std::nullopt;
-  // Back to where they came in, of which a CRC has only the lower 16 bits: the first byte is the lowest.
+  // Go back to where the bytes came in. Only the lower 16 bits may differ: the first byte is the lowest.
   std::size_t zero_bytes = behind + 2;
   for (unsigned i = 0; zero_bytes != 0; ++i, zero_bytes >>= 1)
     if (zero_bytes & 1) difference = times(back_by[i], difference);
@@ -154,15 +154,15 @@ std::optional<std::uint16_t> IcrcRoute::check(std::span<const std::byte> udp_pay
     stored |= std::to_integer<std::uint32_t>(udp_payload[covered.size() + i]) << (8 * i);
   if (stored == crc) return id;
   if (!ipv4_) return std::nullopt;
-  // From the ID on: flags, TTL, protocol, checksum, addresses, the UDP header and what is behind it.
+  // After the ID: flags, TTL, protocol, checksum, addresses, the UDP header and what follows it.
   constexpr std::size_t behind_id = ipv4_bytes - 6 + udp_bytes;
   const auto changed = two_bytes(stored ^ crc, behind_id + covered.size());
   if (!changed) return std::nullopt;
   return static_cast<std::uint16_t>(id ^ *changed);
 }
 
-// A corrupted packet yields each ID alike. Near: a few behind the last, or, as GSO numbers the packets of a
-// batch from 0, a small one.
+// A corrupted packet yields every ID with equal probability. "Near" means shortly after the last ID, or
+// small, because GSO numbers the packets of a batch from 0.
 bool SenderIds::believes(std::uint16_t id) {
   constexpr std::uint16_t ahead = 256, behind = 64, of_a_batch = 128;
   constexpr std::uint8_t enough = 16;
@@ -179,7 +179,7 @@ bool SenderIds::believes(std::uint16_t id) {
   }
   const bool strict = near_ == enough && !has_candidate_;
   candidate_ = id;
-  if (strict) {  // perhaps a jump: the next packet tells
+  if (strict) {  // maybe a jump: the next packet will tell
     has_candidate_ = true;
     return false;
   }

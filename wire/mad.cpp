@@ -1,6 +1,6 @@
-// Where each member stands is told once for both directions: fields() walks a message with a visitor that
-// either writes bits into the 232 bytes behind the MAD's header, or reads them. Offsets are the
-// specification's (tables 99 to 122), in bits.
+// The place of each member is stated once for both directions: fields() walks a message with a visitor that
+// either writes bits into the 232 bytes behind the MAD's header or reads them. Offsets are those of the
+// specification (tables 99 to 122), in bits.
 #include "wire/mad.hpp"
 
 #include <algorithm>

@@ -61,7 +61,7 @@ constexpr unsigned service_bit(std::uint8_t opcode) {
 
 constexpr unsigned no_such_opcode = ~0u;
 
-// Looked up for every packet.
+// A table, because every packet needs a look-up.
 constexpr std::array<unsigned, 256> table = [] {
   std::array<unsigned, 256> all{};
   all.fill(no_such_opcode);
@@ -70,7 +70,7 @@ constexpr std::array<unsigned, 256> table = [] {
     const auto operation = static_cast<Operation>(code & 31);
     for (const Row& row : rows) {
       if (row.operation != operation || (row.services & service) == 0) continue;
-      // A datagram names its sender; an XRC request names its SRQ, the answer to it does not.
+      // A datagram names its sender. An XRC request names its SRQ; its response does not.
       const unsigned more = service == ud ? deth : service == xrc && !answers(operation) ? xrceth : 0;
       all[code] = row.extensions | more;
     }

@@ -24,7 +24,7 @@ void put_option(std::vector<std::byte>& to, std::uint16_t code, std::string_view
   put_padded(to, std::as_bytes(std::span(value)));
 }
 
-// Its length stands at both ends of a block.
+// A block carries its length at both ends.
 std::size_t begin_block(std::vector<std::byte>& to, std::uint32_t type) {
   const std::size_t start = to.size();
   put_le(to, type, 4);
@@ -53,7 +53,7 @@ std::vector<std::byte> pcapng_section(std::string_view application, std::string_
   constexpr std::uint16_t ethernet = 1;
   put_le(to, ethernet, 2);
   put_le(to, 0, 2);
-  put_le(to, 0, 4);  // no limit on what is kept of a packet
+  put_le(to, 0, 4);  // no limit on the bytes kept per packet
   put_option(to, interface_name, interface);
   put_option(to, time_resolution, "\x09");  // 10^-9 s
   put_option(to, end_of_options, {});

@@ -15,7 +15,7 @@ CmAddress address_of(std::span<const std::byte> bytes) {
   return address;
 }
 
-// Those of an IPv4 address that older forms of the header used for something else.
+// Keeps the four bytes of an IPv4 address: older forms of the header used the others differently.
 void keep_ipv4(CmAddress& address) { std::fill_n(address.begin(), address.size() - 4, std::uint8_t{0}); }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr std::uint8_t protocol_udp = 17;
 constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
 constexpr std::size_t reserved_bytes = 16;  // of a CNP
 
-// RFC 1071; an odd byte at the end counts as if a zero followed. `sum`: of what comes before.
+// RFC 1071; an odd last byte counts as if a zero followed. `sum`: that of the preceding bytes.
 std::uint32_t add_up(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
   for (std::size_t i = 0; i < bytes.size(); ++i)
     sum += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8 : 0);
@@ -59,9 +59,9 @@ std::array<std::uint8_t, n> octets(Reader& from) {
   return value;
 }
 
-// Through the IP header; the length of what is behind it. nullopt: not one that carries UDP.
+// Reads the IP header; returns the length of what follows it. nullopt: it does not carry UDP.
 std::optional<std::size_t> take_ip(Reader& from, std::span<const std::byte> header, Ipv4& ip) {
-  if (from.number<std::uint8_t>() != 0x45) return std::nullopt;  // options: RoCE has none
+  if (from.number<std::uint8_t>() != 0x45) return std::nullopt;  // options: RoCE uses none
   ip.tos = from.number<std::uint8_t>();
   const auto total = from.number<std::uint16_t>();
   ip.id = from.number<std::uint16_t>();
@@ -90,7 +90,7 @@ std::optional<std::size_t> take_ip(Reader& from, std::span<const std::byte>, Ipv
   return length;
 }
 
-// Big-endian numbers into a header.
+// Writes big-endian numbers into a header.
 class Writer {
  public:
   explicit Writer(std::span<std::byte, longest_headers> to) : start_(to.data()), at_(to.data()) {}
@@ -107,7 +107,7 @@ class Writer {
 
 bool reserved_is_zero(std::uint32_t word) { return word >> 24 == 0; }
 
-// The extended headers. False: something reserved is not zero.
+// Reads the extended headers. False: a reserved field is not zero.
 bool take_extensions(Reader& from, Packet& p, unsigned has) {
   bool sound = true;
   if (has & extension::deth) {
@@ -227,7 +227,7 @@ void put_headers(std::vector<std::byte>& to, const Route& route, std::size_t udp
   put(to, checksum);
 }
 
-// RFC 768, and RFC 8200, 8.1: over both addresses, the protocol, the length, header and payload.
+// RFC 768 and RFC 8200, 8.1: covers both addresses, the protocol, the length, the header and the payload.
 std::uint16_t udp_checksum(const Route& route, std::span<const std::byte> udp) {
   const auto length = static_cast<std::uint32_t>(udp.size());
   const std::uint32_t addresses = std::visit(
@@ -236,7 +236,7 @@ std::uint16_t udp_checksum(const Route& route, std::span<const std::byte> udp) {
       },
       route.ip);
   const std::uint16_t sum = folded(add_up(udp, addresses + protocol_udp + length));
-  return sum != 0 ? sum : std::uint16_t{0xffff};  // 0 says that there is none
+  return sum != 0 ? sum : std::uint16_t{0xffff};  // 0 would say that there is no checksum
 }
 
 }  // namespace
