@@ -1,5 +1,5 @@
-// Binding, address and route resolution: on one host each is a look into the GID table and the host's routes,
-// done at once; their events are queued as if it had taken time.
+// Binding, address and route resolution. On one host each is a look-up in the GID table and the host's routes
+// and is done at once; its event is queued as if it had taken time.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ EventPtr address_event(Id& id, rdma_cm_event_type type, int status) {
   return event;
 }
 
-// The address the host would send from. Connecting a datagram socket asks its routing table and sends
-// nothing.
+// The address that the host would send from. Connecting a datagram socket consults the routing
+// table and sends nothing.
 std::expected<Endpoint, int> source_towards(const Endpoint& destination) {
   sockaddr_storage to{}, from{};
   Endpoint somewhere = destination;
@@ -75,8 +75,8 @@ void fill_path(Id& id) {
 
 }  // namespace
 
-// A connecting identifier needs a port only to be told apart by people, so it takes no place in the port
-// space.
+// A connecting identifier has a port only for people to recognize it by, so the port takes no
+// place in the port space.
 Endpoint Agent::ephemeral(Endpoint endpoint) {
   const std::scoped_lock hold(mutex_);
   endpoint.port = static_cast<std::uint16_t>(first_ephemeral + next_ephemeral_++ % ephemeral_count);
@@ -133,7 +133,7 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
   }
   const auto place = devices_.find(local);
   if (!place) {
-    // The application named it, or the way there is through an interface that has no RDMA device.
+    // The application named the address, or the route leads through an interface without an RDMA device.
     if (from && !from->is_any()) return EADDRNOTAVAIL;
     return fail(ENODEV);
   }
@@ -175,7 +175,7 @@ int Agent::listen(Id& id, int backlog) {
   if (id.stage == Stage::listening) return 0;
   if (id.stage != Stage::bound) return EINVAL;
   for (const Id* other : listeners_) {
-    // Sharing an address for binding is not sharing it for listening.
+    // An address that is shared for binding is not shared for listening.
     if (other->ps == id.ps && other->local.port == id.local.port && other->local.same_ip(id.local))
       return EADDRINUSE;
   }
@@ -185,7 +185,7 @@ int Agent::listen(Id& id, int backlog) {
   hold.unlock();
   const int error = binding ? ports_.listening(*binding) : 0;
   if (error == 0 && packets_ && binding && PacketCarrier::may_be_asked_from_elsewhere(id.local)) {
-    // That others on this host reach it stands, whatever is in the way of other hosts.
+    // Programs on this host reach the listener, whatever prevents access from other hosts.
     (void)packets_->open();
   }
   if (error == 0 && packets_ && binding)

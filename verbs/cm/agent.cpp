@@ -48,8 +48,8 @@ Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* man
   link_.on_gone([this](const link::NeighbourPtr& who) { gone(who); });
 }
 
-// With its device an identifier has that device's default protection domain, for memory registered before
-// there is a queue pair.
+// An identifier that has its device gets that device's default protection domain, so that memory can be
+// registered before there is a queue pair.
 void Agent::place(Id& id, const Devices::Place& where) {
   id.set_device(where);
   if (id.pd == nullptr) id.pd = devices_.default_pd(where.context);
@@ -58,13 +58,13 @@ void Agent::place(Id& id, const Devices::Place& where) {
 bool Agent::lives(const PortOwner& owner) {
   const auto neighbour = link_.connect(owner.slot, liveness_limit);
   if (neighbour) return (*neighbour)->incarnation() == owner.incarnation;
-  return neighbour.error().code != std::errc::no_such_device_or_address;  // a stopped process still lives
+  return neighbour.error().code != std::errc::no_such_device_or_address;  // a stopped process is still alive
 }
 
-// Random: between hosts a packet is believed that has the right one.
+// Random, because a packet from another host is believed if it has the right PSN.
 std::uint32_t starting_psn() { return std::random_device{}() & 0xffffff; }
 
-// The upper bits say whose the connection is: messages between hosts come to any process of an address.
+// The upper bits name the owning process: messages from other hosts arrive at any process of an address.
 std::uint32_t Agent::new_local_id() {
   constexpr std::uint32_t lower = (1u << id_slot_shift) - 1;
   for (;;) {
@@ -100,7 +100,7 @@ void Agent::destroy(Id& id) {
     ids_.erase(id.local_id);
     std::erase(listeners_, &id);
   }
-  // Nobody can queue an event for it any more.
+  // Nobody can queue an event for it from now on.
   auto withdrawn = id.events().withdraw(id);
   for (const auto& event : withdrawn) {
     if (event->type() == RDMA_CM_EVENT_CONNECT_REQUEST) destroy(Id::of(event->id));
@@ -119,15 +119,15 @@ void Agent::destroy(Id& id) {
 void Agent::migrate(Id& id, EventChannel& to) {
   EventChannel& from = id.events();
   std::unique_lock hold(mutex_);
-  id.channel = &to;  // from now on events go there, behind these
+  id.channel = &to;  // from now on events go to the new channel, behind these
   auto moved = from.withdraw(id);
   const auto count = moved.size();
   for (auto& event : moved) {
-    // One that the application has not seen yet has no other events.
+    // An identifier that the application has not seen yet has no other events.
     if (event->type() == RDMA_CM_EVENT_CONNECT_REQUEST) Id::of(event->id).channel = &to;
     to.push(std::move(event));
   }
-  // As many as are taken now: whoever migrates may be the one who is to read what comes to the new channel.
+  // Only the events taken so far: the migrating thread may itself be the one to read the new channel.
   const auto when = id.events_acknowledged + (id.events_outstanding - count);
   acknowledged_.wait(hold, [&] { return id.events_acknowledged >= when; });
 }

@@ -1,4 +1,4 @@
-// rdma_getaddrinfo: names to addresses through the host's resolver, dressed as RDMA wants them.
+// rdma_getaddrinfo: resolves names with the host's resolver and returns them in RDMA's form.
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
@@ -18,8 +18,8 @@ struct FreeResolved {
   void operator()(addrinfo* info) const { ::freeaddrinfo(info); }
 };
 
-// All parts of an rdma_addrinfo are malloc'd one by one: rdma_freeaddrinfo and applications in C know no
-// other way.
+// Every part of an rdma_addrinfo is malloc'd by itself, because rdma_freeaddrinfo and C
+// applications free it that way.
 bool copy_address(const sockaddr* from, socklen_t size, sockaddr*& to, socklen_t& to_size) {
   if (from == nullptr || size == 0) return true;
   to = static_cast<sockaddr*>(std::malloc(size));
@@ -29,7 +29,7 @@ bool copy_address(const sockaddr* from, socklen_t size, sockaddr*& to, socklen_t
   return true;
 }
 
-// Queue pair type and port space follow from each other where only one is given; reliable connections else.
+// Derives the queue pair type or the port space from the other one. Default: reliable connections.
 void choose_service(const rdma_addrinfo* hints, rdma_addrinfo& info) {
   const int type = hints != nullptr ? hints->ai_qp_type : 0;
   const int space = hints != nullptr ? hints->ai_port_space : 0;
@@ -43,7 +43,7 @@ int host_family(const rdma_addrinfo* hints) {
   return hints->ai_family;
 }
 
-// 0, or what rdma_getaddrinfo returns: EAI_* codes pass through, as they do in the original.
+// Returns 0 or the result of rdma_getaddrinfo: EAI_* codes pass through, as in the original.
 int resolve_name(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo& info) {
   addrinfo wanted{};
   wanted.ai_family = host_family(hints);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint8_t most_retries = 7;
 
-// The connection parameters an application gave, or those it left to us. `most`: what it may ask for; the
-// constant RDMA_MAX_* and no parameters at all ask for that.
+// The connection parameters from the application, or our defaults. `most` is the limit; the constant
+// RDMA_MAX_* and missing parameters ask for all of it.
 int read_parameters(const Id& id, const rdma_conn_param* given, const Devices::Limits& most,
                     CmMessage& mine) {
   mine.psn = id.mine.psn;
@@ -110,7 +110,7 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* param) {
 
 int rdma_accept(rdma_cm_id* id, rdma_conn_param* param) {
   Id& mine = Id::of(id);
-  // By default as much as the requester wants, within what the device has.
+  // By default grant what the requester wants, within the limits of the device.
   Devices::Limits most = Devices::limits(id->verbs);
   CmMessage answer;
   if (const int error = read_parameters(mine, param, most, answer); error != 0) return as_c(error);
@@ -153,7 +153,7 @@ int rdma_disconnect(rdma_cm_id* id) {
   Id& mine = Id::of(id);
   make_error(mine);
   if (const int error = agent().apply_local(mine, Input::disconnect); error != 0) return as_c(error);
-  // Nor is a call that waits for its event to wait for one that never comes.
+  // A call that waits for the event must not wait for one that never comes.
   return agent().end_is_to_be_told(mine) || mine.events().readable() ? complete(mine) : 0;
 }
 
@@ -170,7 +170,7 @@ int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
 
 int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* ece) {
   if (id == nullptr || ece == nullptr) return as_c(EINVAL);
-  if (id->qp != nullptr) return as_c(EINVAL);  // then we have used it ourselves
+  if (id->qp != nullptr) return as_c(EINVAL);  // we have used it already
   *ece = Id::of(id).peers.ece;
   ece->comp_mask = 0;
   return 0;

@@ -1,5 +1,5 @@
-// rdma_create_ep and what belongs to it: an identifier, its addresses and its queue pair in one call, used
-// with calls that wait.
+// rdma_create_ep and its companions: one call makes an identifier with its addresses and queue pair,
+// for use with blocking calls.
 #include <rdma/rdma_verbs.h>
 
 #include "verbs/cm/api.hpp"

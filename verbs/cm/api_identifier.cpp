@@ -1,5 +1,5 @@
-// rdma_cm's C interface: channels, identifiers, events, addresses. Each function checks what C cannot and
-// hands over.
+// rdma_cm's C interface: channels, identifiers, events, addresses. Each function checks what C
+// cannot, then calls the agent.
 #include <cstring>
 #include <new>
 
@@ -12,8 +12,8 @@ using namespace weir::cm;
 
 namespace {
 
-// A CONNECT_RESPONSE on an identifier with a queue pair: made ready, the connection is established. False:
-// the event has been overtaken by another that tells the end.
+// A CONNECT_RESPONSE on an identifier with a queue pair: makes it ready and establishes the connection.
+// False: a later event has overtaken this one and reports the end.
 bool finish_connection(Event& event, Id& id) {
   const int error = make_ready(id);
   if (error != 0) {
@@ -27,7 +27,7 @@ bool finish_connection(Event& event, Id& id) {
   return agent().apply_local(id, Input::establish) == 0;
 }
 
-// A group that was joined: its messages arrive from now on. False: it has been left meanwhile.
+// A joined group: its messages arrive from now on. False: the application has left it meanwhile.
 bool finish_joining(Event& event, Id& id) {
   bool left = false;
   const GroupPlace to{event.param.ud.ah_attr.grh.dgid, static_cast<int>(id.place->gid_index)};
@@ -39,7 +39,7 @@ bool finish_joining(Event& event, Id& id) {
   return !left;
 }
 
-// What is done on the application's thread before it sees the event. False: it does not see it.
+// Work on the application's thread before it sees the event. False: the event is dropped.
 bool prepare(Event& event) {
   Id& id = Id::of(event.id);
   agent().taken(event);
@@ -118,7 +118,7 @@ int rdma_destroy_id(rdma_cm_id* id) {
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
   Id& mine = Id::of(id);
-  if (mine.synchronous && channel == nullptr) return as_c(EINVAL);  // it has a channel of its own already
+  if (mine.synchronous && channel == nullptr) return as_c(EINVAL);  // it already has a channel of its own
   EventChannel* to = channel != nullptr ? &EventChannel::of(channel) : own_channel();
   if (to == nullptr) return -1;
   EventChannel* old_own = mine.synchronous ? &mine.events() : nullptr;

@@ -6,7 +6,7 @@ using namespace weir::cm;
 
 namespace {
 
-constexpr std::uint32_t multicast_qpn = 0xffffff;  // IBTA 10.5.1: any queue pair that is attached
+constexpr std::uint32_t multicast_qpn = 0xffffff;  // IBTA 10.5.1: any attached queue pair
 constexpr std::uint8_t hop_limit = 1;
 
 EventPtr join_event(Id& id, const Endpoint& address, void* context) {

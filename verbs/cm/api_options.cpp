@@ -1,5 +1,5 @@
-// rdma_cm's C interface: options, the names of events, and what newer versions of it have besides
-// (RDMACM_1.4).
+// rdma_cm's C interface: options, event names, and the additions of newer
+// versions (RDMACM_1.4).
 #include <array>
 #include <cstring>
 
@@ -34,7 +34,7 @@ int set_identifier_option(Id& id, int name, const void* value, std::size_t size)
     }
     case RDMA_OPTION_ID_ACK_TIMEOUT:
       if (const auto exponent = option_value<std::uint8_t>(value, size)) {
-        if (*exponent > 31) return EINVAL;  // five bits
+        if (*exponent > 31) return EINVAL;  // a five-bit field
         id.ack_timeout = exponent;
         return 0;
       }
@@ -60,13 +60,13 @@ static_assert(event_names.size() == event_internal + 1);
 extern "C" {
 
 int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, std::size_t size) {
-  // A path to use instead of the resolved one: there is only one way on a host.
+  // A path that replaces the resolved one; ignored, because there is only one path on a host.
   if (level == RDMA_OPTION_IB) return as_c(name == RDMA_OPTION_IB_PATH ? 0 : ENOSYS);
   if (level != RDMA_OPTION_ID) return as_c(ENOSYS);
   return as_c(set_identifier_option(Id::of(id), name, value, size));
 }
 
-// The host's resolver is asked at once; the event says that its answer can be fetched.
+// Asks the host's resolver at once; the event reports that the answer can be fetched.
 int rdma_resolve_addrinfo(rdma_cm_id* id, const char* node, const char* service, const rdma_addrinfo* hints) {
   Id& mine = Id::of(id);
   rdma_addrinfo* found = nullptr;
@@ -76,7 +76,7 @@ int rdma_resolve_addrinfo(rdma_cm_id* id, const char* node, const char* service,
   return complete(mine);
 }
 
-// The caller owns what it gets.
+// The caller owns the result.
 int rdma_query_addrinfo(rdma_cm_id* id, rdma_addrinfo** info) {
   Id& mine = Id::of(id);
   if (info == nullptr || !mine.resolved) return as_c(EINVAL);
@@ -84,7 +84,7 @@ int rdma_query_addrinfo(rdma_cm_id* id, rdma_addrinfo** info) {
   return 0;
 }
 
-// An event of the application's own, in order with the others.
+// Queues an event of the application's own, in order with the others.
 int rdma_write_cm_event(rdma_cm_id* id, int event, int status, uint64_t argument) {
   if (event != event_user && event != event_internal) return as_c(EINVAL);
   return as_c(agent().tell(Id::of(id), event, status, argument));

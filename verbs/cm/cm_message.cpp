@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::uint8_t format_version = 1;
 constexpr std::uint32_t max_24_bits = 0xffffff;
-constexpr std::uint8_t max_retry_count = 7;  // three bits on the wire
+constexpr std::uint8_t max_retry_count = 7;  // a three-bit field on the wire
 
-// Big-endian, as the wire form of these messages is.
+// Writes big-endian numbers, as on the wire.
 class Writer {
  public:
   template <std::unsigned_integral T>
@@ -30,7 +30,7 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-// Past the end it yields zeros and is no longer good().
+// Reading past the end yields zeros and makes good() false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -68,10 +68,10 @@ bool legal(const CmMessage& message) {
   if (names_service(message.type)) {
     if (!is_port_space(message.port_space) || message.destination.is_any()) return false;
   } else if (message.remote_id == 0 && message.type != MessageType::rej) {
-    return false;  // a rejection may take back a request whose number at the other side was never learned
+    return false;  // a rejection may withdraw a request before the peer's number is known
   }
   if (message.local_id == 0 && message.remote_id == 0) return false;
-  // A refusal may come from a process that never made a number for the connection.
+  // A refusal may come from a process that never chose a number for the connection.
   const bool refuses = message.type == MessageType::rej || message.type == MessageType::sidr_rep;
   if (message.local_id == 0 && !refuses) return false;
   if (message.qpn > max_24_bits || message.psn > max_24_bits) return false;

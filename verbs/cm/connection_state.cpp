@@ -35,9 +35,9 @@ constexpr Row rows[] = {
     {S::rep_received, I::peer_gone, {S::closed, Send::nothing, Report::rejected_consumer}},
     {S::rep_received, I::destroy, {S::closed, Send::rej_consumer}},
 
-    // Passive side. Until it accepts, the application knows the identifier by its request alone, and hears nothing of
-    // it, as the kernel's ucma withholds it; its accept fails.
-    // The requester's own patience is `answer` as well, but it need not say that it has lost it.
+    // Passive side. Until the application accepts, it knows the identifier only from the request. It hears
+    // of no end before that, as the kernel's ucma withholds those events; its accept fails.
+    // The requester's own patience is `answer` as well, but it need not report that it has lost it.
     {S::req_received, I::accept, {S::rep_sent, Send::rep, Report::nothing, Timer::ready}},
     {S::req_received, I::timeout, {S::closed, Send::rej_timeout}},
     {S::req_received, I::reject, {S::closed, Send::rej_consumer}},
@@ -46,7 +46,7 @@ constexpr Row rows[] = {
     {S::req_received, I::destroy, {S::closed, Send::rej_consumer}},
     {S::rep_sent, I::rtu, {S::established, Send::nothing, Report::established}},
     {S::rep_sent, I::force_established, {S::established, Send::nothing, Report::established}},
-    // The RTU does not come: the kernel repeats the REP and then says the same (IBTA 12.9.8.5).
+    // The RTU does not arrive: the kernel repeats the REP and then reports the same (IBTA 12.9.8.5).
     {S::rep_sent, I::timeout, {S::closed, Send::rej_timeout, Report::unreachable_timeout}},
     {S::rep_sent, I::rej, {S::closed, Send::nothing, Report::rejected_by_peer}},
     {S::rep_sent, I::reject, {S::closed, Send::rej_consumer}},
@@ -54,13 +54,13 @@ constexpr Row rows[] = {
     {S::rep_sent, I::peer_gone, {S::closed, Send::nothing, Report::rejected_consumer}},
     {S::rep_sent, I::destroy, {S::closed, Send::rej_consumer}},
 
-    // Both sides, connected. The DREP goes out when our application disconnects in its turn or destroys the identifier,
-    // as the kernel's does: the peer takes it as "the other program has seen the end".
+    // Both sides, connected. We send the DREP when our application disconnects in turn or destroys the
+    // identifier, as the kernel does: it tells the peer that the other program has seen the end.
     {S::established, I::rtu, {S::established}},  // after force_established
     {S::established, I::force_established, {S::established}},
     {S::established, I::disconnect, {S::dreq_sent, Send::dreq, Report::nothing, Timer::disconnect}},
     {S::established, I::dreq, {S::dreq_received, Send::nothing, Report::disconnected}},
-    // Our RTU crossed with the passive side giving up before it arrived (IBTA 12.9.8: a REJ ends ESTABLISHED too).
+    // Our RTU crossed with the REJ of a passive side that gave up (IBTA 12.9.8: a REJ ends ESTABLISHED too).
     {S::established, I::rej, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::established, I::peer_gone, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::established, I::destroy, {S::closed, Send::dreq}},
@@ -76,7 +76,7 @@ constexpr Row rows[] = {
     {S::timewait, I::timeout, {S::closed, Send::nothing, Report::timewait_exit}},
     {S::timewait, I::destroy, {S::closed}},
 
-    // Service lookup of an unconnected service.
+    // Looking up an unconnected service.
     {S::idle, I::lookup, {S::sidr_sent, Send::sidr_req, Report::nothing, Timer::delivery}},
     {S::sidr_sent, I::mra, {S::sidr_received_by_peer, Send::nothing, Report::nothing, Timer::answer}},
     {S::sidr_sent, I::nobody_listens, {S::closed, Send::nothing, Report::unreachable_no_service}},
@@ -99,8 +99,8 @@ constexpr Row rows[] = {
     {S::idle, I::destroy, {S::closed}},
     {S::closed, I::destroy, {S::closed}},
 
-    // Where there is nothing to end (yet, or any more) the kernel says no error and does nothing but take the queue
-    // pair down. Servers answer DISCONNECTED with a disconnect of their own, some of them late.
+    // If there is nothing to end (yet, or any more) the kernel only takes the queue pair down, without an
+    // error. Servers answer DISCONNECTED with a disconnect of their own, some of them late.
     {S::req_sent, I::disconnect, {S::req_sent, Send::nothing, Report::nothing, Timer::as_before}},
     {S::req_received_by_peer, I::disconnect,
      {S::req_received_by_peer, Send::nothing, Report::nothing, Timer::as_before}},

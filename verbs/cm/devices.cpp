@@ -9,7 +9,7 @@
 namespace weir::cm {
 namespace {
 
-constexpr std::uint8_t the_port = 1;  // each device of ours has one, and all have the same addresses
+constexpr std::uint8_t the_port = 1;  // each of our devices has one; all have the same addresses
 
 }  // namespace
 

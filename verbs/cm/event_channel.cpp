@@ -18,7 +18,7 @@
 namespace weir::cm {
 namespace {
 
-// How many destroyed channels are remembered. A program that is about to end has one or two.
+// The number of destroyed channels kept. A program that is about to end has one or two.
 constexpr std::size_t kept_destroyed = 16;
 
 std::atomic<bool> told_of_fork = false;
@@ -102,7 +102,7 @@ EventPtr EventChannel::take() {
       --debt_;
       continue;
     }
-    if (queue_.empty()) continue;  // somebody else wrote there: the number was closed behind our back
+    if (queue_.empty()) continue;  // another writer: the descriptor was closed behind our back
     auto event = std::move(queue_.front());
     queue_.pop_front();
     return event;
@@ -119,8 +119,8 @@ void EventChannel::take_back_one() {
   iovec into{.iov_base = &one, .iov_len = sizeof one};
   auto got = ::preadv2(fd, &into, 1, -1, RWF_NOWAIT);
   if (got < 0 && errno == EOPNOTSUPP) {
-    // A kernel before 5.8. Only a reader that takes this very count in between would make us wait for the
-    // next.
+    // A kernel before 5.8. We could block only if another reader took this count in between, and then
+    // only until the next event.
     if (readable()) got = ::read(fd, &one, sizeof one);
   }
   if (got != sizeof one) ++debt_;

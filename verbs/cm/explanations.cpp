@@ -18,8 +18,8 @@ namespace weir::cm {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t most_ports = 8;     // that are named
-constexpr std::size_t most_names = 4096;  // that are looked at in a directory
+constexpr std::size_t most_ports = 8;     // ports named in a message
+constexpr std::size_t most_names = 4096;  // entries read from a directory
 constexpr std::size_t most_lines = 65536;
 
 template <class Visit>
@@ -31,7 +31,7 @@ void for_each_name(const fs::path& directory, Visit visit) {
     visit(at->path());
 }
 
-// Ports of that space in which programs of this namespace are, of whatever address.
+// Ports of that space that programs of this namespace use, on any address.
 std::vector<unsigned> ports_in_use(const fs::path& directory, const std::string& prefix) {
   std::vector<unsigned> ports;
   for_each_name(directory / link::registered_folder, [&](const fs::path& path) {
@@ -62,7 +62,7 @@ bool another_namespace_has(const fs::path& directory, const std::string& folder)
   return found;
 }
 
-// Who listens on that TCP port, by the kernel's table.
+// The user who listens on that TCP port, from the kernel's table.
 std::optional<uid_t> tcp_listener(const fs::path& network, unsigned port) {
   constexpr unsigned listening = 10;  // TCP_LISTEN
   for (const char* table : {"tcp", "tcp6"}) {
@@ -102,7 +102,7 @@ std::string why_nobody_listens(std::uint16_t port_space, const Endpoint& destina
                     ", neither among the programs of user " + std::to_string(::geteuid()) + " that share " +
                     around.directory + " nor among other users'";
   auto ports = ports_in_use(around.directory, prefix);
-  std::erase(ports, destination.port);  // bound, and nobody listens; or its process was killed
+  std::erase(ports, destination.port);  // bound but not listening, or left by a killed process
   if (!ports.empty()) why += "; there are RDMA ports " + words_of(ports);
   if (another_namespace_has(around.directory, prefix + port))
     why += "; a program in another network namespace has that port: run both in one";

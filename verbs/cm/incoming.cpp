@@ -1,4 +1,4 @@
-// Messages of other processes as inputs to the state table, and requests, which make new identifiers.
+// Turns messages from other processes into inputs for the state table; requests make new identifiers.
 #include <algorithm>
 #include <cerrno>
 
@@ -7,7 +7,7 @@
 namespace weir::cm {
 namespace {
 
-// Requests are handled apart; those cannot come here.
+// Requests are handled elsewhere and never get here.
 Input input_of(const CmMessage& message) {
   switch (message.type) {
     case MessageType::mra:
@@ -35,7 +35,7 @@ Input input_of(const CmMessage& message) {
 
 void Agent::received(const link::NeighbourPtr& from, link::Message&& raw) {
   auto message = parse(raw.body);
-  if (!message) return;  // not a message of ours; its sender's connection will time out or end
+  if (!message) return;  // not one of our messages; the sender's connection will time out or end
   received(from, std::move(message));
 }
 
@@ -48,8 +48,8 @@ void Agent::received(const link::NeighbourPtr& from, std::optional<CmMessage> me
   }
 }
 
-// The identifier a message is about. A number alone is not believed: it must be a connection with that
-// neighbour.
+// The identifier that a message is about. The number alone is not enough: the connection must
+// be with that neighbour.
 Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
   Id* id = nullptr;
   if (message.remote_id != 0) {
@@ -69,7 +69,7 @@ Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
 void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& message) {
   Id* id = find(from, message);
   if (id == nullptr) {
-    if (message.type == MessageType::dreq) {  // its identifier is gone already; let the peer not wait
+    if (message.type == MessageType::dreq) {  // its identifier is gone: do not let the peer wait
       CmMessage answer;
       answer.type = MessageType::drep;
       answer.local_id = message.remote_id;
@@ -89,7 +89,7 @@ void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& mess
   apply(*id, input, &message);
 }
 
-// Between hosts messages are lost, and then their answers are asked for again.
+// Messages between hosts get lost; the peer then asks for our answer again.
 void Agent::repeat_answer(const Id& id, const CmMessage& message) {
   const bool unheard_rtu = message.type == MessageType::rep && id.state == State::established;
   const bool unheard_drep = message.type == MessageType::dreq && id.state == State::timewait;
@@ -101,8 +101,8 @@ void Agent::repeat_answer(const Id& id, const CmMessage& message) {
   (void)send_message(id.neighbour, answer);
 }
 
-// A request that came again because its answer did not reach its sender. A REP is repeated anyway, and the
-// carrier knows final answers.
+// Whether a request was sent again because our answer did not arrive. A REP is repeated anyway, and the
+// carrier remembers final answers.
 bool Agent::is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const {
   return is_remote(from) && std::ranges::any_of(ids_, [&](const auto& entry) {
            const Id& id = *entry.second;
@@ -148,7 +148,7 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   if (listener == nullptr || listener->datagram() != datagram) return refuse_request(from, message, true);
   if (listener->requests_queued >= listener->backlog || on_the_way(from, *listener) >= max_on_the_way)
     return refuse_request(from, message, false);
-  // Queries of tables of this process, which wait for nobody.
+  // These look-ups use tables of this process and block on nobody.
   const auto place = devices_.find(message.destination);
   if (!place) return refuse_request(from, message, true);
   const std::uint32_t request_id = message.local_id;
@@ -171,7 +171,7 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
     rdma_conn_param& conn = event->param.conn;
     event->set_private_data(id->peers.private_data, req_private_bytes, conn.private_data,
                             conn.private_data_len);
-    // What the peer asks of us is what we may offer: its depth is our resources.
+    // The peer's initiator depth is what our responder resources must cover, and the other way round.
     conn.responder_resources = id->peers.initiator_depth;
     conn.initiator_depth = id->peers.responder_resources;
     conn.flow_control = id->peers.flow_control;
@@ -184,7 +184,7 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   push(*listener, std::move(event));
 }
 
-// As look_again() on this host, but where the request has come to. False: not this one.
+// As look_again(), but on the host that received the request. False: do not wait for this one.
 bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks) {
   if (looks > limits_.looks || (looks == 1 && requests_waiting_ >= max_requests_waiting)) return false;
   if (looks == 1) ++requests_waiting_;

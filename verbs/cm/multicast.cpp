@@ -19,7 +19,7 @@ bool is_multicast(const Endpoint& address) {
   return address.ip[0] == v6;
 }
 
-// `left`: the group was left before the event of joining it was taken.
+// `left` is set if the group was left before its join event was taken.
 int attach(Memberships& memberships, const GroupPlace& to, ibv_qp* qp, bool& left) {
   const std::scoped_lock hold(memberships.mutex);
   const auto found =

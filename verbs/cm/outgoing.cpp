@@ -1,4 +1,4 @@
-// The application's calls as inputs to the state table, and the messages a Step sends.
+// Turns the application's calls into inputs for the state table, and sends the messages that a Step demands.
 #include <cerrno>
 
 #include "link/explain.hpp"
@@ -79,7 +79,7 @@ void Agent::transmit(Id& id, Send what) {
     case Send::rej_consumer:
       message.type = MessageType::rej;
       message.status = static_cast<std::uint16_t>(RejectReason::consumer_defined);
-      // Only a rejection has private data; a REQ or REP that is taken back keeps its own to itself.
+      // Only a rejection carries private data; withdrawing a REQ or REP does not send theirs.
       if (id.mine.type == MessageType{}) message.private_data = id.mine.private_data;
       break;
     case Send::rej_timeout:
@@ -102,14 +102,14 @@ void Agent::transmit(Id& id, Send what) {
       message.type = MessageType::drep;
       break;
   }
-  // A request that is taken back before its delivery has no way there. One that is taken back before the
-  // peer's number for it is known is named by ours.
+  // A request withdrawn before its delivery has no route. A request withdrawn before the peer's number
+  // is known goes by our number.
   if (!id.neighbour || (message.remote_id == 0 && message.type != MessageType::rej)) return;
-  // What cannot be sent is lost with the neighbour, whose end tells us, or is covered by a timer.
+  // If sending fails, either the neighbour has ended, which we will hear, or a timer covers it.
   (void)send_message(id.neighbour, message);
 }
 
-// Finds out who listens and goes there. Progress continues in request_connected().
+// Finds the listener and connects to it. request_connected() continues.
 void Agent::send_request(Id& id) {
   if (packets_ && packets_->leads_to(id.remote)) {
     id.neighbour = packets_->host(id.local, id.remote);
@@ -125,7 +125,7 @@ void Agent::send_request(Id& id) {
       });
 }
 
-// Of our user nobody listens there; of another one may.
+// No listener of our user; a process of another user may be listening.
 void Agent::ask_other_users(Id& id) {
   const auto found = [this, local_id = id.local_id](std::uint64_t process) {
     const std::scoped_lock hold(mutex_);
@@ -140,14 +140,14 @@ void Agent::ask_other_users(Id& id) {
   if (!asked) look_again(id);
 }
 
-// An identifier that looks for its listener, if that is what it still does.
+// The identifier, if it is still looking for its listener.
 Id* Agent::asking(std::uint32_t local_id) {
   Id* id = find(local_id);
   const bool asks = id != nullptr && (id->state == State::req_sent || id->state == State::sidr_sent);
   return asks && !id->neighbour ? id : nullptr;
 }
 
-// Once: a client may try until its server is there.
+// Prints once: a client may retry until its server is up.
 void Agent::explain_nobody_listens(const Id& id) {
   static std::atomic_flag said;
   if (link::first_time(said))
@@ -155,9 +155,9 @@ void Agent::explain_nobody_listens(const Id& id) {
         why_nobody_listens(static_cast<std::uint16_t>(id.ps), id.remote, {.directory = link_.directory()}));
 }
 
-// Programs listen anew for their next connection while the client is already on its way (perftest -R does,
-// with two connections). Between hosts address and route resolution take the milliseconds that this needs;
-// here they take none.
+// Programs listen anew for their next connection while the client is already connecting (perftest -R does,
+// with two connections). Between hosts, address and route resolution take the milliseconds that this needs;
+// on one host they take no time.
 void Agent::look_again(Id& id) {
   if (++id.looks > limits_.looks) {
     explain_nobody_listens(id);

@@ -74,7 +74,7 @@ PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& po
   });
 }
 
-// Queue pair 1 is one for all processes of an address, and its datagrams come to any of them.
+// Queue pair 1 is shared by all processes of an address, so its datagrams arrive at any of them.
 void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes) {
   std::vector<std::byte> body;
   const auto put = [&](std::span<const std::byte> part) {
@@ -99,7 +99,7 @@ int PacketCarrier::open() {
   const auto opened = port_.open_port();
   if (opened) return 0;
   static std::atomic_flag said;
-  const bool wanted = opened.error().code != std::errc::network_unreachable;  // else it is switched off
+  const bool wanted = opened.error().code != std::errc::network_unreachable;  // otherwise it is switched off
   if (wanted && link::first_time(said)) link::explain(opened.error().what);
   return static_cast<int>(opened.error().code);
 }
@@ -153,7 +153,7 @@ void PacketCarrier::send(const RemoteHost& to, const CmMessage& message) {
     const std::scoped_lock hold(mutex_);
     const std::uint64_t transaction = next_transaction_++;
     bytes = wire::encode_mad(mad_of(said, to.addressing(), transaction));
-    // Whatever else its identifier says, it does not ask that any more; but an MRA only asks for patience.
+    // Any other message ends the identifier's question; an MRA only asks for patience.
     if (said.type != MessageType::mra) {
       repeated_.erase(said.local_id);
       transactions_.erase(said.local_id);
@@ -192,7 +192,7 @@ void PacketCarrier::repeat(std::uint32_t local_id, std::uint64_t transaction) {
   transmit(again.addressing, again.mad);
 }
 
-// What came says that its sender has what we repeat. Only the one who was asked can say so.
+// A message shows that its sender has what we repeat. Only the peer that we asked can show that.
 void PacketCarrier::answered(const CmMessage& by, const Addressing& came) {
   const auto found = repeated_.find(by.remote_id);
   if (found == repeated_.end()) return;
@@ -207,7 +207,7 @@ void PacketCarrier::answered(const CmMessage& by, const Addressing& came) {
   transactions_.erase(by.remote_id);
 }
 
-// mutex_ held. An asker's number names one request of its address for a long time.
+// Call with mutex_ held. An asker's number names one request of its address for a long time.
 void PacketCarrier::remember_answer(const CmMessage& message, const Addressing& to, const MadBytes& mad) {
   if (message.remote_id == 0) return;
   const Asker asker{.ours = to.source,
@@ -240,7 +240,7 @@ bool PacketCarrier::answer_again(const CmMessage& request, const Addressing& cam
   return true;
 }
 
-// Another user's process may say any address, where on UDP the kernel does.
+// A process of another user may claim any address; on UDP the kernel vouches for it.
 void PacketCarrier::arrived(const verbs::ManagementRoute& came, std::span<const std::byte> bytes) {
   if (came.process != 0 && !(port_.is_ours(came.source) && port_.is_ours(came.destination))) return;
   take({.source = came.source, .destination = came.destination, .process = came.process}, bytes, false);
@@ -251,7 +251,7 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   if (!mad) return;
   auto translated = message_of(*mad, came);
   if (!translated) return;
-  // Another user's process has found us, and nobody else.
+  // A process of another user connects to us alone.
   const bool for_us = passed_on || came.process != 0;
   const link::Slot owner = for_us ? link::Slot{0} : owner_(translated->message);
   if (owner != 0 && owner != link_.slot()) return pass_on(owner, came, bytes);

@@ -7,7 +7,7 @@
 namespace weir::cm {
 namespace {
 
-// 4.096 us * 2^20 = 4.3 s: how long each side gives the other for an answer, as the kernel has it.
+// 4.096 us * 2^20 = 4.3 s: each side's time to answer, as in the kernel.
 constexpr std::uint8_t cm_timeout = 20, cm_retries = 15, ack_timeout = 18, hop_limit = 64;
 constexpr std::uint8_t about_req = 0, about_rep = 1, about_other = 2;
 constexpr std::uint16_t full_pkey = 0xffff;
@@ -17,7 +17,7 @@ void put_private(wire::PrivateData<n>& into, std::size_t at, std::span<const std
   std::copy_n(data.begin(), std::min(data.size(), n - at), into.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-// A GID as annex A11 has an address: IPv4 in the last four bytes, the others zero.
+// A GID in the address format of annex A11: IPv4 in the last four bytes, zeros before.
 wire::CmAddress plain(const Endpoint& endpoint) {
   wire::CmAddress address{};
   if (endpoint.is_v4())
@@ -46,7 +46,7 @@ void put_header(wire::PrivateData<n>& into, const CmMessage& message) {
   put_private(into, wire::rdma_cm_header_bytes, message.private_data);
 }
 
-// Source, destination and port of a request; nullopt: no service of RDMA-CM, or another version.
+// Reads a request's source, destination and port; nullopt: not an RDMA-CM service, or another version.
 template <std::size_t n>
 std::optional<bool> take_header(const wire::PrivateData<n>& from, std::uint64_t service_id,
                                 const Addressing& came, CmMessage& into) {
@@ -75,7 +75,7 @@ struct Translator {
   CmMessage& message = result.message;
 
   bool operator()(const wire::CmReq& req) {
-    if (req.transport != 0) return false;  // reliable connections alone
+    if (req.transport != 0) return false;  // reliable connections only
     message.type = MessageType::req;
     message.local_id = req.local_id;
     message.qpn = req.qpn;
@@ -200,7 +200,7 @@ wire::Mad mad_of(const CmMessage& message, const Addressing& addressing, std::ui
       break;
     case MessageType::rej: {
       auto rej = with_ids<wire::CmRej>(message);
-      // A REP is refused by the side that asked, a request by the one that has no number yet or its own.
+      // The asking side refuses a REP; a request is refused by the side that has no number yet, or its own.
       rej.message = message.remote_id == 0 ? about_other : message.local_id == 0 ? about_req : about_rep;
       rej.reason = message.status;
       put_private(rej.private_data, 0, message.private_data);
@@ -210,7 +210,7 @@ wire::Mad mad_of(const CmMessage& message, const Addressing& addressing, std::ui
     case MessageType::mra: {
       auto mra = with_ids<wire::CmMra>(message);
       mra.message = about_req;
-      mra.service_timeout = cm_timeout + 5;  // 137 s: an application is asked
+      mra.service_timeout = cm_timeout + 5;  // 137 s, because an application decides
       mad.message = mra;
       break;
     }

@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* lock_name = "cm-lock";
 
-// What a file holds. Written in one call; anything that is not exactly this is nobody's.
+// The content of a file. It is written in one call; any other content belongs to nobody.
 struct Record {
   std::uint32_t magic;
   std::uint16_t slot;
@@ -121,7 +121,7 @@ std::expected<PortSpace::Entry, int> PortSpace::read(const std::string& name) co
   return entry;
 }
 
-// Under another name first, so that a lookup, which takes no lock, never sees half a record.
+// Written under another name first, so that a look-up, which takes no lock, never sees half a record.
 std::expected<PortSpace::FileId, int> PortSpace::write(const Entry& entry) const {
   const Record record{.magic = record_magic,
                       .slot = entry.owner.slot,
@@ -152,10 +152,10 @@ bool PortSpace::is_at(const std::string& name, const FileId& file) const {
 void PortSpace::remove(const std::string& name) const {
   const std::string path = path_of(name);
   ::unlink(path.c_str());
-  ::rmdir(path.substr(0, path.rfind('/')).c_str());  // if it was the port's last
+  ::rmdir(path.substr(0, path.rfind('/')).c_str());  // if it was the last of that port
 }
 
-// An errno: it cannot be read now. One that is not there is empty.
+// Returns an errno if the folder cannot be read now. A missing folder is empty.
 template <class Visit>
 int PortSpace::for_each_in(const std::string& folder, Visit visit) const {
   std::error_code error;
@@ -165,7 +165,7 @@ int PortSpace::for_each_in(const std::string& folder, Visit visit) const {
   return error == std::errc::no_such_file_or_directory ? 0 : error.value();
 }
 
-// Remains of processes whose slot is gone as well, whatever their port.
+// Files of processes whose slot is gone too, for any port.
 std::vector<std::string> PortSpace::left_without_slot() {
   std::vector<std::string> names;
   binds_before_sweep_ = 0;
@@ -259,7 +259,7 @@ int PortSpace::listening(const Binding& binding) {
   return 0;
 }
 
-// Also where there is no descriptor for the lock, nor to read whose file it is: one that we wrote is ours.
+// Works without a descriptor for the lock or for reading the file: a file that we wrote is ours.
 void PortSpace::release(const Binding& binding) {
   const auto held = lock();
   const std::lock_guard guard(mutex_);
@@ -273,7 +273,7 @@ void PortSpace::release(const Binding& binding) {
   if (held)
     remove(name);
   else
-    ::unlink(path_of(name).c_str());  // its folder stays: another may be about to write there
+    ::unlink(path_of(name).c_str());  // keep the folder: another process may be about to write there
 }
 
 std::optional<PortOwner> PortSpace::find(std::uint16_t port_space, const Endpoint& destination) const {

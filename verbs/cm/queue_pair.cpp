@@ -6,7 +6,7 @@
 namespace weir::cm {
 namespace {
 
-// 4.096 us * 2^18 = 1.07 s, a little over the path's life time.
+// 4.096 us * 2^18 = 1.07 s, slightly more than the path's life time.
 constexpr std::uint8_t default_ack_timeout = 18;
 constexpr std::uint8_t default_hop_limit = 64;
 
@@ -21,7 +21,7 @@ void fill_initial(const Id& id, ibv_qp_attr& attr, int& mask) {
     mask |= IBV_QP_QKEY;
     return;
   }
-  // Before the connection's parameters are known nothing is allowed to the peer.
+  // Until the connection's parameters are known the peer has no rights.
   attr.qp_access_flags = 0;
   if (id.peers.type != MessageType{}) {
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
@@ -42,13 +42,13 @@ void fill_ready_to_receive(const Id& id, ibv_qp_attr& attr, int& mask) {
   attr.ah_attr.grh.hop_limit = default_hop_limit;
   attr.ah_attr.grh.traffic_class = id.type_of_service;
   attr.path_mtu = id.place->mtu;
-  // A requester on another host has said what it can.
+  // A requester on another host has named its limit.
   if (id.peers.path_mtu != 0)
     attr.path_mtu = std::min(attr.path_mtu, static_cast<ibv_mtu>(id.peers.path_mtu));
   attr.dest_qp_num = id.peers.qpn;
-  attr.rq_psn = id.mine.psn;  // each says with which the other begins
+  attr.rq_psn = id.mine.psn;  // each side chooses the PSN that the other begins with
   attr.max_dest_rd_atomic = id.mine.responder_resources;
-  attr.min_rnr_timer = 0;  // the longest, 655 ms, as the kernel has it
+  attr.min_rnr_timer = 0;  // the longest time, 655 ms, as in the kernel
   mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
           IBV_QP_MIN_RNR_TIMER;
 }
@@ -58,7 +58,7 @@ void fill_ready_to_send(const Id& id, ibv_qp_attr& attr, int& mask) {
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (id.datagram()) return;
   attr.timeout = id.ack_timeout.value_or(default_ack_timeout);
-  // The REQ says how often both repeat; each says how often the other repeats to it after RNR.
+  // The REQ sets the retry count of both sides. Each side sets how often the other retries after an RNR NAK.
   attr.retry_cnt = id.stage == Stage::passive ? id.peers.retry_count : id.mine.retry_count;
   attr.rnr_retry = id.peers.rnr_retry_count;
   attr.max_rd_atomic = id.mine.initiator_depth;
@@ -108,7 +108,7 @@ int make_own_queues(Id& id, const ibv_qp_init_attr_ex& attr) {
   return error;
 }
 
-// A queue pair of the application's own protection domain, or of the device's common one.
+// The queue pair's protection domain: the application's own, or the device's common one.
 int choose_pd(const Id& id, Devices& devices, ibv_pd*& pd) {
   if (pd != nullptr) return pd->context == id.verbs ? 0 : EINVAL;
   pd = id.pd != nullptr ? id.pd : devices.default_pd(id.verbs);
@@ -154,7 +154,7 @@ int create_queue_pair(Id& id, Devices& devices, ibv_qp_init_attr_ex& attr) {
     id.qp = ibv_create_qp(pd, &base);
     attr.cap = base.cap;
   } else {
-    // An XRC_RECV queue pair belongs to a domain instead, and only carries messages to SRQs.
+    // An XRC_RECV queue pair belongs to an XRC domain instead and only carries messages to SRQs.
     if (xrc_receive && (attr.comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0)
       attr.xrcd = devices.default_xrcd(id.verbs);
     ibv_qp_init_attr_ex asked = attr;
@@ -183,8 +183,8 @@ void destroy_queue_pair(Id& id) {
 
 namespace {
 
-// An XRC SRQ's domain and the CQ its messages are reported on, where the application gave none: the
-// identifier's receive CQ, on which it waits.
+// If the application named no XRC domain or CQ for an XRC SRQ: uses the default domain and the identifier's
+// receive CQ, on which the application waits.
 int complete_xrc(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
   if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0) attr.xrcd = devices.default_xrcd(id.verbs);
   if (attr.xrcd == nullptr) return last_error();
@@ -230,8 +230,8 @@ int make_ready(Id& id) {
   if (id.qp == nullptr || id.datagram()) return 0;
   for (const auto state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
     if (const int error = modify(id, state); error != 0) return error;
-    // The path leads to whoever is in the peer's slot. If the peer was another user's process and has ended
-    // meanwhile, that is a stranger.
+    // The path leads to the process that is in the peer's slot now. If the peer was another user's process
+    // and has ended meanwhile, that process is a stranger.
     const bool of_another_user = id.neighbour && id.neighbour->slot() == 0;
     if (of_another_user && !id.neighbour->alive()) return ENOTCONN;
   }

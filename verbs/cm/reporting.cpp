@@ -1,4 +1,4 @@
-// What the application is told: each Report as the event the kernel's rdma_cm would give.
+// Turns each Report into the event that the kernel's rdma_cm would give the application.
 #include <cerrno>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// The process's agent, on the link that libibverbs.so.1 owns.
+// The agent of the process, on the link owned by libibverbs.so.1.
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,8 +16,8 @@ Agent* Agent::instance() {
   static pid_t owner = 0;
   const link::NotCancelled whole;
   const std::scoped_lock hold(mutex);
-  // A forked child has its own link. Its parent's agent is left as it is: its locks may be held by threads
-  // that do not exist here.
+  // A forked child has its own link. The parent's agent is left untouched: threads that do not exist
+  // here may hold its locks.
   if (agent == nullptr || owner != ::getpid()) {
     link::SameHostLink* link = weir_same_host_link();
     if (link == nullptr) {
