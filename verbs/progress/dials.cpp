@@ -43,7 +43,7 @@ void Dials::finish(std::chrono::milliseconds limit) {
   all_ended_.wait_for(lock, limit, [this] { return unfinished_ == 0; });
 }
 
-// In this order: whoever finds the attempt over finds the peer that came of it.
+// In this order, so that a thread that finds the attempt over also finds the resulting peer.
 void Dials::ended(link::Slot slot, const link::Result<link::NeighbourPtr>& result) {
   if (result) on_connected_(*result);
   {

@@ -19,7 +19,7 @@ std::string interface_text(std::uint32_t interface) {
 
 }  // namespace
 
-// For the user of a program that may only say that it could not join. Under mutex_.
+// For the user: the program can only say that it could not join. Call under mutex_.
 void GroupMemberships::explain_refusal(int error, const rnic::Gid& group, std::uint32_t interface) const {
   static std::atomic_flag said;
   if (!link::first_time(said)) return;

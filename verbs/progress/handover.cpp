@@ -22,12 +22,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int lane_looks = 100, lane_yields = 100;
 constexpr std::chrono::microseconds pause{100};         // between looks for a free lane
-constexpr std::chrono::milliseconds nap{2};             // how often a sleeper looks whether the target lives
-constexpr std::chrono::milliseconds short_patience{1};  // with a mover that was late the last time
-// Of the patience: others may wait for an atomic's lock meanwhile.
+constexpr std::chrono::milliseconds nap{2};             // how often a sleeper checks that the target lives
+constexpr std::chrono::milliseconds short_patience{1};  // if the mover was late the last time
+// Bounds the patience, because others may wait for an atomic's lock meanwhile.
 constexpr std::uint32_t most_doublings = 3;
 
-// Walks through pieces of our own memory.
+// Walks through the pieces of our own memory.
 class Cursor {
  public:
   explicit Cursor(std::span<const iovec> pieces) : pieces_(pieces) {}
@@ -79,13 +79,13 @@ Handover::Transfer Handover::nobody_came() {
   return nobody ? Transfer::refused : Transfer::late;
 }
 
-// The mover has no part in the lane now.
+// The mover no longer uses the lane.
 Handover::Transfer Handover::end(CopyLane& lane, Transfer outcome) {
   lane.word.store(LaneWord{LaneState::free, 0}.pack(), std::memory_order_release);
   return outcome;
 }
 
-// Lane by lane, one after the other, so that the last byte of a WRITE lands last.
+// One lane at a time, so that the last byte of a WRITE lands last.
 Handover::Transfer Handover::transfer(LaneCopy copy, std::span<const iovec> local,
                                       const rnic::Peer::Remote& remote, std::chrono::nanoseconds patience) {
   const link::NotCancelled whole;
@@ -133,12 +133,12 @@ CopyLane* Handover::claim(Deadline give_up) {
     for (CopyLane& lane : target_.segment().copy_lanes) {
       std::uint32_t word = lane.word.load(std::memory_order_relaxed);
       if (LaneWord::unpack(word).state != LaneState::free) continue;
-      // acquire: the copies of whoever freed it are over.
+      // acquire: the copies of the previous user are over.
       if (lane.word.compare_exchange_strong(word, LaneWord{LaneState::claimed, own_}.pack(),
                                             std::memory_order_acquire))
         return &lane;
     }
-    // Each time: where others want the CPU a yield costs their time slices.
+    // Checked in each round, because under load a yield can cost the time slices of others.
     if (Clock::now() >= give_up) break;
     if (tries < lane_looks + lane_yields)
       ::sched_yield();
@@ -150,7 +150,7 @@ CopyLane* Handover::claim(Deadline give_up) {
 
 void Handover::post(CopyLane& lane) {
   lane.word.store(LaneWord{LaneState::posted, own_}.pack(), std::memory_order_release);
-  // seq_cst: we ring, then look whether the mover sleeps; it says so, then looks at the bell.
+  // seq_cst: we ring, then check whether the mover sleeps; it announces its sleep, then checks the bell.
   rnic::SegmentHeader& segment = target_.segment();
   segment.copy_bell.fetch_add(1, std::memory_order_seq_cst);
   if (segment.mover_sleeps.load(std::memory_order_seq_cst) != 0) link::wake_sleepers(segment.copy_bell);
@@ -175,8 +175,8 @@ Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds pati
     ::sched_yield();
   }
   for (;;) {
-    // seq_cst: we say that we sleep, then look at the word (in the kernel, again); the mover changes it, then
-    // looks whether we sleep.
+    // seq_cst: we announce our sleep, then read the word (the kernel reads it again); the mover changes the
+    // word, then checks whether we sleep.
     lane.sleeper.store(1, std::memory_order_seq_cst);
     const std::uint32_t word = lane.word.load(std::memory_order_seq_cst);
     const LaneState state = LaneWord::unpack(word).state;
@@ -189,7 +189,7 @@ Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds pati
     if (waited < patience) continue;
     late_.store(true, std::memory_order_relaxed);
     if (change(lane, LaneState::posted, LaneState::cancelled)) return nobody_came();
-    // It runs, or is done now. Stopped in the middle it may yet write.
+    // It is running or has just finished. A mover stopped in the middle may still write.
     if (waited >= longest_copy_ && change(lane, LaneState::running, LaneState::abandoned))
       return target_.alive() ? Transfer::unfinished : Transfer::gone;
     if (const LaneState now = state_of(lane); now != LaneState::running && now != LaneState::done)

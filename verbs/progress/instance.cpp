@@ -1,5 +1,5 @@
-// The one NIC of a process: made on first use as the environment says, left at exit, made anew in a forked
-// child.
+// The one NIC of a process: made on first use from the environment, left at exit, made
+// anew in a forked child.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ NicProcess::Options options_of_environment() {
   options.directory = link::SameHostLink::default_directory(::secure_getenv("WEIR_RUNTIME_DIR"));
   const char* const refuse = ::secure_getenv(no_process_vm_variable);
   if (refuse != nullptr && *refuse != '\0') options.first = Tier::mover;
-  // Valgrind reads everything that is mapped when it looks for leaks, and that makes a sparse file's pages.
+  // To find leaks, Valgrind reads all mapped memory, and that allocates a sparse file's pages.
   const char* const preloaded = ::secure_getenv("LD_PRELOAD");
   if (preloaded != nullptr && std::strstr(preloaded, "/vgpreload_") != nullptr)
     options.segment_bytes = small_segment_bytes;
@@ -47,7 +47,7 @@ link::Result<NicProcess*> NicProcess::instance() {
   Process& self = process();
   const std::lock_guard lock(self.mutex);
   if (self.nic && self.pid == ::getpid()) return self.nic.get();
-  // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
+  // A forked child may neither use nor destroy the NIC, threads and mappings of its parent.
   if (self.nic) (void)self.nic.release();
   const link::NotCancelled whole;
   auto made = make(options_of_environment());

@@ -20,7 +20,7 @@ using rnic::CopyLane;
 using rnic::LaneState;
 using rnic::LaneWord;
 
-constexpr int looks = 100, yields = 200;  // before it sleeps: an initiator with much to copy comes right back
+constexpr int looks = 100, yields = 200;  // before it sleeps: an initiator with much to copy soon returns
 constexpr std::chrono::seconds longest_sleep{10};  // nothing depends on it
 
 bool change(CopyLane& lane, LaneWord from, LaneState to) {
@@ -55,7 +55,7 @@ void Mover::start() {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
-    // No more threads: nobody serves the lanes, and those who use them see a target that does not respond.
+    // No more threads: nobody serves the lanes, and initiators see a target that does not respond.
   }
   segment_.mover_missing.store(thread_.joinable() ? 0 : 1, std::memory_order_relaxed);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -72,8 +72,8 @@ void Mover::run() {
     } else if (idle < looks + yields) {
       ::sched_yield();
     } else {
-      // seq_cst: we say that we sleep, then look at the bell (in the kernel); the initiator rings, then looks
-      // whether we sleep.
+      // seq_cst: we announce our sleep, then check the bell (in the kernel); the initiator rings, then
+      // checks whether we sleep.
       segment_.mover_sleeps.store(1, std::memory_order_seq_cst);
       link::sleep_on(segment_.copy_bell, rings, longest_sleep);
       segment_.mover_sleeps.store(0, std::memory_order_relaxed);
@@ -104,7 +104,7 @@ void Mover::serve(std::uint32_t i) {
     const std::lock_guard lock(copying_);
     const LaneWord posted = LaneWord::unpack(lane.word.load(std::memory_order_acquire));
     if (posted.state != LaneState::posted || !change(lane, posted, LaneState::running)) return;
-    CopyLane job;  // what it says now; it may say something else when we look again
+    CopyLane job;  // a copy: the lane's words may change before we look again
     job.copy = lane.copy;
     job.key = lane.key;
     job.bytes = lane.bytes;
@@ -125,7 +125,7 @@ rnic::LaneAnswer Mover::answer(std::uint32_t lane, const CopyLane& job) const {
   return copy(lane, job) ? rnic::LaneAnswer::copied : rnic::LaneAnswer::fault;
 }
 
-// Under copying_, so that a region which is being deregistered either is seen to be gone or is waited for.
+// Under copying_, so that a region being deregistered is either seen as gone or waited for.
 bool Mover::allowed(const CopyLane& job) const {
   using namespace rnic::access;
   const rnic::TptEntry& entry = table_[(job.key >> 8) & (rnic::max_keys - 1)];
@@ -144,8 +144,8 @@ bool Mover::copy(std::uint32_t lane, const CopyLane& job) const {
     // The kernel checks the address: NOLINTNEXTLINE(performance-no-int-to-ptr)
     void* const at = reinterpret_cast<void*>(job.at + done);
     const auto offset = static_cast<off_t>(place + done);
-    // Not by the C library's pread and pwrite, which ThreadSanitizer takes as accesses of this thread: to the
-    // application they are a device's, unordered until it has polled the completion.
+    // Raw system calls, because ThreadSanitizer takes the C library's pread and pwrite for accesses by this
+    // thread. To the application they are a device's accesses, unordered until it polls the completion.
     const long call = job.copy == rnic::LaneCopy::into_owner ? SYS_pread64 : SYS_pwrite64;
     const long moved = ::syscall(call, file_.get(), at, std::size_t{job.bytes - done}, offset);
     if (moved <= 0) return false;
@@ -156,7 +156,7 @@ bool Mover::copy(std::uint32_t lane, const CopyLane& job) const {
 
 void Mover::finish_copy() { const std::lock_guard lock(copying_); }
 
-// Under copying_: none of them runs.
+// Under copying_, so none of these copies is running.
 void Mover::reclaim(rnic::Slot dead) {
   const std::lock_guard lock(copying_);
   for (CopyLane& lane : segment_.copy_lanes) {

@@ -35,7 +35,7 @@ link::Error out_of_memory(const char* what) {
           std::string("cannot make the NIC's ") + what + ": " + std::strerror(why) + "; raise the " + limits};
 }
 
-// For the user of a program that will only see "transport retry counter exceeded".
+// For the user: the program will only see "transport retry counter exceeded".
 std::string why_unreachable(rnic::Slot slot, const link::Error& error, const std::string& directory) {
   if (error.code != std::errc::no_such_device_or_address)
     return "the program with the peer's queue pair cannot be reached: " + error.what;
@@ -52,7 +52,7 @@ rnic::Fault fault_of(std::uint64_t from_peer) {
                                                                       : rnic::Fault::operational;
 }
 
-// For the counters of the port, which go on.
+// For the port's counters, which outlive the process.
 void report_counters(const std::string& directory, const rnic::SegmentHeader& from, rnic::Slot slot) {
   auto ledger = PortLedger::open(directory, PortLedger::Missing::leave_it);
   if (!ledger) return;
@@ -85,7 +85,7 @@ NicProcess::NicProcess(link::Mapping segment, link::Mapping table, Tier first)
       catches_faults_(link::mend_faults(SIGBUS, rnic::leave_copy) &&
                       link::mend_faults(SIGSEGV, rnic::leave_copy)) {}
 
-// The mover's thread may tell neighbours something; then the link, after whose destructor no callback runs.
+// First the mover, whose thread may send to neighbours; then the link, after which no callback runs.
 NicProcess::~NicProcess() {
   if (mover_) mover_->stop();
   if (network_) network_->stop();
@@ -145,15 +145,15 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
 }
 
 void NicProcess::leave() {
-  // A NIC would have sent by now what a program posted before it returned from main; here a datagram may
-  // still wait for the connection to its destination's process.
+  // A hardware NIC would by now have sent what the program posted before it returned from main. Here a
+  // datagram may still wait for the connection to its destination's process.
   dials_->finish(connect_limit);
   network_->finish();
   for (rnic::QpContext& qp : segment_.header().qps) {
-    // Only what was ever used: touching the rest would make its pages.
+    // Only contexts that were ever used: touching the others would allocate their pages.
     if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;
     const rnic::QpOpeners* const openers = rnic::openers_of(qp, segment_.base(), segment_.bytes());
-    if (openers != nullptr && rnic::has_opener(*openers)) continue;  // theirs from now on
+    if (openers != nullptr && rnic::has_opener(*openers)) continue;  // it now belongs to its openers
     qp.state.store(static_cast<std::uint32_t>(rnic::QpState::reset), std::memory_order_seq_cst);
   }
   report_counters(link_->directory(), segment_.header(), link_->slot());
@@ -166,13 +166,13 @@ link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std:
                                                         std::uint64_t iova, std::uint32_t access,
                                                         std::uint32_t pd) {
   WindowExports::Placed placed;
-  // On-demand memory is looked at when it is used, and through the page tables: a window would keep showing
-  // what was mapped there once.
+  // On-demand memory is looked up on each use, through the page tables: a window would keep showing
+  // what was once mapped there.
   if (!(access & rnic::access::on_demand)) {
     const link::MemoryRange range = link::look_up_memory(addr, length);
     if (!range.mapped)
       return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
-    // What the program itself may not do, its NIC may not do for it: the copy would fault in whoever does it.
+    // The NIC may not do what the program itself may not: the copy would fault in the process that makes it.
     if (access & rnic::access::local_write ? !range.writable : !range.readable)
       return std::unexpected(
           link::Error{std::errc::bad_address, "the memory is protected against such access"});
@@ -193,7 +193,7 @@ link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std:
 void NicProcess::deregister_memory(std::uint32_t key) {
   const std::uint32_t window = adapter_->table().entry(key).window;
   adapter_->deregister(key);
-  mover_->finish_copy();  // of an initiator that did not wait for it
+  mover_->finish_copy();  // for an initiator that did not wait for it
   if (window != 0 && exports_.release(window)) tell_everybody(message::window_gone, window);
 }
 
@@ -203,7 +203,7 @@ bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
 
 bool NicProcess::traps_copies() { return catches_faults_ && link::faults_are_caught(now_ns()); }
 
-// It is another process's of ours, with which we share the port.
+// The packet is for another process of our user, with which we share the port.
 void NicProcess::pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) {
   const message::PassedOn from{datagram.source,      datagram.destination, datagram.interface,
                                datagram.source_port, datagram.likely_id,   datagram.traffic_class,
@@ -217,7 +217,7 @@ void NicProcess::pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) 
     (void)neighbour->send(message::packet, whole);
     return;
   }
-  // The first is lost, or comes late, while they are being connected; its sender repeats it.
+  // The first packet is lost or late while the two connect; its sender repeats it.
   link_->connect_async(slot, connect_limit,
                        [bytes = std::vector(whole.begin(), whole.end())](const auto& neighbour) {
                          if (neighbour) (void)(*neighbour)->send(message::packet, bytes);
@@ -261,7 +261,7 @@ void NicProcess::raise_channel(std::uint32_t channel) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;
   const std::uint64_t one = 1;
-  // Can only fail when 2^64 - 2 events are pending.
+  // Fails only if 2^64 - 2 events are pending.
   [[maybe_unused]] const ssize_t written = ::write(found->second, &one, sizeof one);
 }
 
@@ -316,9 +316,9 @@ rnic::PeerPtr NicProcess::adopt(const link::NeighbourPtr& neighbour) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];
   if (place && place->neighbour()->incarnation() == neighbour->incarnation() && place->alive()) return place;
-  // It may have ended since our caller found it, and another process of the same slot may have that place:
-  // put out of it, that one would never come back, for its greeting's descriptors are closed. Of one that
-  // ends from here on neighbour_gone() runs behind this lock, ahead of whatever its successor says.
+  // It may have ended since the caller found it, and its successor may have this place already. If we evicted
+  // the successor, it would never return, because its greeting's descriptors are closed. If the process ends
+  // from now on, neighbour_gone() runs after this lock, before any message of the successor.
   if (!neighbour->alive()) return nullptr;
   std::shared_ptr<NeighbourPeer> made = NeighbourPeer::adopt(neighbour, *link_, first_);
   if (made) place = made;
@@ -336,8 +336,8 @@ void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
   }
   if (gone) gone->died();
   if (!attached_.load(std::memory_order_acquire)) return;
-  // Also of one that we never had to do with: it may have been in the middle of something here, a datagram
-  // for us, say.
+  // Do this even for a process that we never dealt with: it may have been inside an operation here,
+  // such as a datagram for us.
   mover_->reclaim(neighbour->slot());
   adapter_->peer_gone(neighbour->slot());
   if (gone) report_counters(link_->directory(), gone->segment(), gone->slot());
@@ -355,8 +355,8 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
   if (received.kind == message::packet && attached_.load(std::memory_order_acquire))
     return take_passed_on(received.body);
   const auto body = message::parse(received.body);
-  // The link tells its slot, which the adapter needs, and by then neighbours may speak: nobody can know an
-  // object of ours yet.
+  // The link assigns its slot before the adapter exists, so neighbours may already talk to us. None can
+  // know an object of ours yet.
   if (!body || !attached_.load(std::memory_order_acquire)) return;
   if (received.kind == message::want_mover) return mover_->start();
   const std::uint32_t number = body->number;
@@ -398,7 +398,7 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
   }
 }
 
-// It found copies that we had taken back, because it was late.
+// The mover found copies that we had cancelled because it was late.
 void NicProcess::mover_runs(link::Neighbour& neighbour) {
   const std::lock_guard lock(mutex_);
   if (const auto& peer = peers_[neighbour.slot()]) peer->mover_runs();

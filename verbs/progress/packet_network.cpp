@@ -39,7 +39,7 @@ void PacketNetwork::open_to_other_users() {
       {.slot_socket = link_.number_descriptor(),
        .slot = link_.slot(),
        .user = ::geteuid(),
-       // Whoever receives holds the NIC's locks.
+       // The receiving thread holds the NIC's locks.
        .gone = [this](std::uint64_t process) { link_.post([this, process] { tell_of_end(process); }); }});
   if (!opened) return;
   users_ = std::move(*opened);
@@ -48,7 +48,7 @@ void PacketNetwork::open_to_other_users() {
   if (!watched) users_.reset();
 }
 
-// Most talk to no other user, and an exit waits for nobody without need.
+// Most processes talk to no other user, so an exit must not wait without need.
 void PacketNetwork::finish() {
   if (!users_) return;
   for (rnic::Slot slot = 1; slot < link::max_slots; ++slot)
@@ -86,7 +86,7 @@ link::Result<void> PacketNetwork::open() {
   return {};
 }
 
-// For the user of a program that will only see "transport retry counter exceeded".
+// For the user: the program will only see "transport retry counter exceeded".
 void PacketNetwork::explain_failure(int error, const rnic::PacketRoute& route) {
   static std::atomic_flag said;
   if (!link::first_time(said)) return;
@@ -105,9 +105,9 @@ void PacketNetwork::explain_failure(int error, const rnic::PacketRoute& route) {
 
 namespace {
 
-constexpr std::size_t most_runs = 64;  // in one call
+constexpr std::size_t most_runs = 64;  // per call
 
-// The packets of the runs that went, as the kernel cut them up and numbered them.
+// The packets of the runs that were sent, as the kernel segmented and numbered them.
 void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
            std::span<const bool> went) {
   std::vector<rnic::WirePacket> packets;
@@ -131,7 +131,7 @@ void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const
 
 }  // namespace
 
-// 0, or the errno of a run that did not go.
+// 0, or the errno of a run that was not sent.
 int PacketNetwork::send_some(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
                              std::span<bool> went) {
   if (route.process != 0) return carry(route, runs, went);
@@ -147,7 +147,7 @@ int PacketNetwork::send_some(const rnic::PacketRoute& route, std::span<const rni
   return port->send(to, std::span(some).first(runs.size()), went);
 }
 
-// A run that the socket has no room for is lost, and so is one to a process that has ended.
+// A run is lost if the socket has no room for it or its process has ended.
 int PacketNetwork::carry(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
                          std::span<bool> went) {
   std::ranges::fill(went, false);
@@ -235,7 +235,7 @@ int PacketNetwork::join(const rnic::Gid& group, std::uint32_t interface) {
   return port != nullptr ? port->join(group, interface) : ENOTCONN;
 }
 
-// An interface that is gone has taken its memberships along.
+// If the interface is gone, its memberships are gone too.
 void PacketNetwork::leave(const rnic::Gid& group, std::uint32_t interface) {
   if (link::UdpPort* const port = open_.load(std::memory_order_acquire)) (void)port->leave(group, interface);
 }
@@ -245,7 +245,7 @@ void PacketNetwork::on_management(ManagementHandler handler) {
   management_ = std::make_shared<const ManagementHandler>(std::move(handler));
 }
 
-// On the link's thread, for whoever hands packets over holds the NIC's locks.
+// Runs on the link's thread, because the thread that delivers packets holds the NIC's locks.
 void PacketNetwork::receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet) {
   constexpr std::uint8_t datagram_opcode = wire::opcode(wire::Service::ud, wire::Operation::send_only);
   if (packet.bth.opcode != datagram_opcode || packet.deth.qkey != wire::cm_qkey ||

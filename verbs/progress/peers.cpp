@@ -19,7 +19,7 @@ using Transfer = rnic::Peer::Transfer;
 
 constexpr std::chrono::milliseconds retry_interval{100};
 
-// Between two places of our own memory: iovecs of equal total length.
+// Copies within our own memory; both lists of pieces have the same total length.
 enum class Local : bool { from, to };
 Transfer copy_pieces(std::span<const iovec> from, std::span<const iovec> to, Local local) {
   std::size_t from_done = 0, to_done = 0;
@@ -40,7 +40,7 @@ Transfer copy_pieces(std::span<const iovec> from, std::span<const iovec> to, Loc
   return from.empty() ? Transfer::done : Transfer::fault;
 }
 
-// After the kernel found one of two sides not to be there.
+// Called after the kernel found that one side is missing.
 Transfer missing_side(std::span<const iovec> local, link::Touch touch) {
   const auto is_there = [touch](const iovec& piece) {
     return link::fault_in(piece.iov_base, piece.iov_len, touch);
@@ -67,8 +67,8 @@ std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std:
   const auto touch = entry.access & rnic::access::local_write ? link::Touch::write : link::Touch::read;
   return link::fault_in(at, length, touch) ? static_cast<std::byte*>(at) : nullptr;
 }
-// A piece of on-demand memory may not be there, so the kernel copies where it will: it says so and does not
-// trap.
+// A piece of on-demand memory may be missing. The kernel makes the copy, because it reports
+// that and does not trap.
 rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, const Remote& remote) {
   if (link::write_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
   return errno == EFAULT ? missing_side(local, link::Touch::read)
@@ -106,7 +106,7 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
   if (greeting.fds.size() != 2 || greeting.body.size() != sizeof body) return nullptr;
   std::memcpy(&body, greeting.body.data(), sizeof body);
   if (body.magic != rnic::segment_magic) return nullptr;
-  // Its sealed size is checked, so that no index below can run off the mapping.
+  // The sealed size is checked, so no index below can leave the mapping.
   if (!link::never_shrinks(greeting.fds[0].get()) || !link::never_shrinks(greeting.fds[1].get()))
     return nullptr;
   if (link::file_bytes(greeting.fds[0].get()) < rnic::segment_rings_offset) return nullptr;
@@ -145,7 +145,7 @@ NeighbourPeer::~NeighbourPeer() {
 std::byte* NeighbourPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) {
   const std::uint32_t id = entry.window;
   if (id == 0) return nullptr;
-  // acquire: pairs with window_arrived(); the mapping is complete before its pointer is.
+  // acquire: pairs with window_arrived(), which publishes only a complete mapping.
   const Window* window = windows_[id % max_windows].load(std::memory_order_acquire);
   if (window == nullptr || window->id != id) {
     ask_for_window(id);
@@ -194,8 +194,8 @@ rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, const Rem
   return retried_later(handover_.read(local, remote, patience()));
 }
 
-// Nothing of this call is outstanding, so it may go on in the other tier; calls that are in the kernel now
-// end as they will.
+// No part of this call is outstanding, so it may go on in the other tier. Calls that are in the
+// kernel now end as they may.
 std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call, std::span<const iovec> local,
                                                            link::Touch touch) {
   const int error = errno;
@@ -204,9 +204,9 @@ std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call, std
     return std::nullopt;
   }
   if (error == EFAULT && missing_side(local, touch) == Transfer::local_fault) return Transfer::local_fault;
-  // The pid may mean another program by now (exec): that its connection ended is known presently.
+  // After an exec the pid may be another program; the news that the connection ended is on its way.
   if (error == ESRCH || !reached_by_kernel()) return Transfer::gone;
-  // The completion can only say "remote operational error"; why is worth a line, once for each process.
+  // The completion can only say "remote operational error", so print the cause, once for each process.
   if (!complained_.exchange(true)) {
     std::fprintf(
         stderr,
@@ -225,8 +225,8 @@ void NeighbourPeer::use_mover() {
   (void)message::send(*neighbour_, message::want_mover, 0);
 }
 
-// The mover kicks those whose copies it found taken back; it does not know who found no free lane, nor that a
-// message to start it was lost. So what is parked is tried again by a timer too, one for each neighbour.
+// The mover kicks initiators whose copies it found cancelled. It does not know about those that found no free
+// lane, nor that a message to start it was lost. So a timer for each neighbour retries as well.
 rnic::Peer::Transfer NeighbourPeer::retried_later(Transfer outcome) {
   if (outcome != Transfer::late && outcome != Transfer::unfinished && outcome != Transfer::refused)
     return outcome;
@@ -239,7 +239,7 @@ rnic::Peer::Transfer NeighbourPeer::retried_later(Transfer outcome) {
   return outcome;
 }
 
-// The progress thread has others to serve; but on a busy machine it takes a time slice until a mover runs.
+// The progress thread must serve others; but on a busy machine it takes a time slice before a mover runs.
 std::chrono::nanoseconds NeighbourPeer::patience() const {
   return std::chrono::milliseconds(link_.on_progress_thread() ? 5 : 20);
 }
@@ -262,8 +262,8 @@ void NeighbourPeer::return_receive(const TakenFrom& taken) {
                       std::uint64_t{taken.incarnation} << 32 | taken.wqe);
 }
 
-// Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through
-// its progress thread.
+// Wakes the sleeper directly: once we have asked for its channel's eventfd we hold a copy. Until then we go
+// through its progress thread.
 void NeighbourPeer::raise_cq_event(std::uint32_t cq_index) {
   const link::NotCancelled whole;
   const std::uint32_t channel = segment_->cqs[cq_index].channel.load(std::memory_order_relaxed);
