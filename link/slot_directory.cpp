@@ -215,7 +215,7 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
   }
   UniqueFd listener = unix_socket(SOCK_SEQPACKET);
   if (!listener) return failure_errno(errno, "cannot open a unix socket");
-  ::unlinkat(directory_.get(), young_name, 0);  // a killed process's: we hold the lock, so it is nobody's now
+  ::unlinkat(directory_.get(), young_name, 0);  // a killed process left it: we hold the lock, so it is free
   const std::string cause = "cannot create a socket in " + path_;
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return failure_errno(errno, cause, elsewhere);
