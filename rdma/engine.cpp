@@ -16,10 +16,10 @@ namespace weir::rdma {
 namespace {
 
 constexpr int poll_batch = 32;
-// A round ends after this many full batches even if there is more, so that sockets and timers have their
-// turn.
+// A round ends after this many full batches even if there are more completions, so that sockets
+// and timers get their turn.
 constexpr int max_batches = 16;
-constexpr int max_cm_events = 64;  // for each wake-up
+constexpr int max_cm_events = 64;  // per wake-up
 constexpr int max_notify_passes = 8;
 
 template <class Action>
@@ -32,7 +32,7 @@ AtExit(Action) -> AtExit<Action>;
 
 }  // namespace
 
-// The descriptor belongs to a verbs object; Asio only waits on it.
+// Asio only waits on the descriptor; a verbs object owns it.
 struct Engine::Watch {
   Watch(asio::io_context& io, int fd, std::function<void()> run)
       : descriptor(io, fd), on_ready(std::move(run)) {}
@@ -76,14 +76,14 @@ Engine::Engine(asio::execution_context& context, asio::io_context& io, EventChan
 
 Engine::~Engine() = default;
 
-// The io_context is being destroyed: nothing may run any more, but streams inside handlers may still be
-// destroyed.
+// The io_context is being destroyed: nothing may run any more, but streams owned by handlers
+// may still be destroyed.
 void Engine::shutdown() {
   shut_down_ = true;
   for (Slot& slot : slots_) {
     if (!slot.connection) continue;
     slot.connection->destroy_ops();
-    // A handler may have owned the stream: its connection, if it was not up yet, is discarded by now.
+    // A handler may have owned the stream; then a connection that was not yet established is already gone.
     if (slot.connection) slot.connection->end(Errc::closed, "the io_context is gone");
   }
   watches_.clear();
@@ -91,13 +91,13 @@ void Engine::shutdown() {
   if (!leaving_.empty()) keep_for_ever();
 }
 
-// The program must be able to end while a peer is stopped, and what that one may yet write to must not become
-// anybody else's memory: it stays until the process is gone.
+// The program must be able to end while a peer is stopped. But memory that the peer may still write to must
+// not be reused, so it stays until the process is gone.
 void Engine::keep_for_ever() {
   for (ConnectionLife* each : leaving_) (void)slots_[slot_of(each->tag())].connection.release();
   leaving_.clear();
-  (void)new auto(devices_);                        // the pools
-  (void)new EventChannel(std::move(cm_channel_));  // of their identifiers
+  (void)new auto(devices_);                        // including the pools
+  (void)new EventChannel(std::move(cm_channel_));  // of the kept identifiers
 }
 
 EngineStats Engine::stats() const {
@@ -180,7 +180,7 @@ Result<Device*> Engine::device_for(ibv_context* context) {
 
 Result<CmId> Engine::make_id() { return CmId::create(cm_channel_); }
 
-// --- what keeps run() and what lets it go
+// --- what keeps run() going
 
 void Engine::opened() {
   if (open_++ > 0) return;
@@ -192,7 +192,7 @@ void Engine::closed() {
   if (--open_ > 0 || shut_down_) return;
   for (const auto& each : watches_) each->descriptor.cancel();
   tick_.cancel();
-  kick();  // once more, to sweep
+  kick();  // once more, to sweep up
 }
 
 void Engine::watch(Watch& watched) {
@@ -200,7 +200,7 @@ void Engine::watch(Watch& watched) {
   const auto on_wait = [this, &watched](const std::error_code& failed) {
     watched.waiting = false;
     if (open_ == 0) return;
-    // Also when what runs below throws, and when the wait was cancelled but something was opened since.
+    // Runs even if the code below throws, or if the wait was cancelled but a connection was opened since.
     const AtExit wait_again{[&] {
       if (open_ > 0) watch(watched);
     }};
@@ -219,7 +219,7 @@ void Engine::on_cm_events() {
   for (int i = 0; i < max_cm_events; ++i) {
     const std::optional<CmEvent> event = cm_channel_.next();
     if (!event) return;
-    // A connect request carries its listener's context; everything else that of its own identifier.
+    // A connect request carries its listener's context; other events carry their own identifier's context.
     if (auto* owner = static_cast<CmOwner*>(event->id->context); owner != nullptr) owner->on_cm_event(*event);
   }
 }
@@ -265,8 +265,8 @@ void Engine::await_empty(ConnectionLife& connection) {
 
 void Engine::poll_round() {
   ++stats_.rounds;
-  // A handler that throws leaves io_context::run(); a caller that runs it again must find the engine still
-  // polling.
+  // A handler that throws leaves io_context::run(). A caller that calls run() again must find
+  // the engine still polling.
   bool again = true;
   const AtExit go_on{[&] {
     in_round_ = false;
@@ -283,7 +283,7 @@ void Engine::poll_round() {
 
   const bool more = unfinished || busy_ || !dirty_.empty();
   if (open_ == 0 && !more && discarded_.empty()) {
-    again = false;  // nor will there be a tick
+    again = false;  // there will be no tick either
     for (const auto& device : devices_) device->pool().return_idle(settings_.pool.keep_bytes);
     return;
   }
@@ -299,7 +299,7 @@ void Engine::poll_round() {
   }
 }
 
-// Polls until there was nothing for `spin_tries` times (false), or others should have their turn (true).
+// Polls until `spin_tries` tries found nothing (false), or until others should get their turn (true).
 bool Engine::poll_for_a_while() {
   const waiting::Turn turn(now());
   run_notifications();
@@ -317,7 +317,7 @@ bool Engine::poll_for_a_while() {
   return false;
 }
 
-// Arms the queues. False: something came before they were armed, which signals nobody.
+// Arms the queues. False: a completion came before they were armed and raises no event.
 bool Engine::fell_asleep() {
   for (const auto& device : devices_)
     for (const auto& queue : device->queues()) queue->cq.arm(queue->wake == Device::Wake::solicited);
@@ -372,10 +372,10 @@ void Engine::run_notifications() {
   if (dirty_.empty()) return;
   const waiting::Turn turn(now());
   for (int pass = 0; pass < max_notify_passes && !dirty_.empty(); ++pass) {
-    if (pass > 0 && turn.over(now())) return;  // poll_round() comes back
+    if (pass > 0 && turn.over(now())) return;  // poll_round() continues
     notifying_.swap(dirty_);
     std::size_t told = 0;
-    const AtExit keep_the_rest{[&] {  // should one throw
+    const AtExit keep_the_rest{[&] {  // if a notification throws
       dirty_.insert(dirty_.end(), notifying_.begin() + static_cast<std::ptrdiff_t>(told), notifying_.end());
       notifying_.clear();
     }};
@@ -390,7 +390,7 @@ void Engine::see_off() {
   leaving_.insert(leaving_.end(), inside.begin(), inside.end());
 }
 
-// Frees discarded connections, which no list names then.
+// Frees discarded connections after removing them from all lists.
 void Engine::sweep() {
   if (discarded_.empty()) return;
   for (const auto& gone : discarded_) {

@@ -45,7 +45,7 @@ bool holds_both(const fs::path& dir) {
   return fs::exists(dir / verbs_soname, ignored) && fs::exists(dir / cm_soname, ignored);
 }
 
-// The libibverbs that this process holds already.
+// The libibverbs that is already loaded into this process.
 struct Held {
   fs::path file;
   bool ours = false;
@@ -60,7 +60,7 @@ std::optional<Held> held_library() {
   return held;
 }
 
-// Where Weir's is, if `weir run` preloaded it; else empty.
+// The directory of Weir's library if `weir run` preloaded it; otherwise empty.
 fs::path preloaded_directory() {
   const std::optional<Held> held = held_library();
   return held && held->ours ? held->file.parent_path() : fs::path();
@@ -83,8 +83,8 @@ std::vector<fs::path> weir_candidates(const ProviderOptions& options) {
     begin = end + 1;
   }
   if (fs::path preloaded = preloaded_directory(); !preloaded.empty()) dirs.push_back(std::move(preloaded));
-  // `make install` and the packages put them there; a program that is linked to an installed Weir is
-  // elsewhere.
+  // `make install` and the packages install them there. A program linked to an installed
+  // Weir may be elsewhere.
   dirs.insert(dirs.end(), {"/usr/local/lib/weir", "/usr/lib/weir"});
   return dirs;
 }
@@ -105,8 +105,8 @@ Result<void*> open_library(const std::string& path, std::string& loaded_from) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    // A bare name that the loader's search path lacks is "install it"; a file that fails to load is "it is
-    // broken".
+    // A bare name that is not on the loader's search path means "install it"; a file that fails to
+    // load means "it is broken".
     const bool searched = path.find('/') == std::string::npos;
     return fail(
         searched ? Errc::library_not_found : Errc::library_unusable,
@@ -150,7 +150,7 @@ std::string active_hardware_port(const std::string& sysfs_root) {
   for (const auto& device : fs::directory_iterator(fs::path(sysfs_root) / "class" / "infiniband", failed))
     for (const auto& port : fs::directory_iterator(device.path() / "ports", failed))
       ports.push_back(port.path());
-  std::sort(ports.begin(), ports.end());  // the same answer on each start
+  std::sort(ports.begin(), ports.end());  // the same result at each start
   for (const fs::path& port : ports) {
     std::string state;
     std::getline(std::ifstream(port / "state"), state);  // "4: ACTIVE"
@@ -181,7 +181,7 @@ Result<Provider> load_provider(const ProviderOptions& options) {
     Result<fs::path> dir = weir_directory(options);
     if (!dir) return std::unexpected(dir.error());
     prefix = dir->string() + "/";
-    // Weir's librdmacm would be given that one for its own.
+    // Weir's librdmacm would get that libibverbs instead of its own.
     if (const std::optional<Held> held = held_library(); held && !held->ours)
       return fail(
           Errc::provider_conflict,
@@ -193,7 +193,7 @@ Result<Provider> load_provider(const ProviderOptions& options) {
   Provider provider;
   provider.kind_ = selection.kind;
   provider.reason_ = selection.reason;
-  // libibverbs first: librdmacm needs it by soname and so takes the one that is there.
+  // libibverbs first: librdmacm needs it by soname and then uses the one that is already loaded.
   Result<void*> verbs = open_library(prefix + verbs_soname, provider.verbs_library_);
   if (!verbs) return std::unexpected(verbs.error());
   Result<void*> cm = open_library(prefix + cm_soname, provider.cm_library_);

@@ -31,7 +31,7 @@ void Stream::on_writable(Callback callback) {
   if (connection_ != nullptr) connection_->on_writable(std::move(callback));
 }
 
-// For an operation that cannot start: there is no connection, or the one before it still waits.
+// For an operation that cannot start: there is no connection, or an earlier operation is still waiting.
 std::error_code Stream::transfer_error(bool busy) const {
   if (busy) return asio::error::already_started;
   return Errc::closed;

@@ -1,4 +1,4 @@
-// How a channel is set up and taken down, and how its user hears of it.
+// How a channel is set up and taken down, and how it notifies its user.
 #include "rdma/channel/channel_connection.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::uint32_t window_of(const ChannelSettings& settings) {
 
 }  // namespace
 
-// Data goes into 2 * send_blocks requests; READs, acknowledgements and probes find the others.
+// Data uses 2 * send_blocks requests; READs, acknowledgements and probes use the rest.
 std::uint32_t ChannelConnection::send_depth() const {
   return 2u * settings_.send_blocks + 8u + 2u * settings_.rendezvous_depth;
 }
@@ -115,7 +115,7 @@ void ChannelConnection::on_abandoned() {
 }
 
 bool ChannelConnection::drained() {
-  // What was taken but not sent, or offered and not fetched, is waited for: `linger` bounds it.
+  // Wait for messages taken but not sent, or offered but not fetched; `linger` bounds the wait.
   if (open_.block || !waiting_.empty() || !offered_.empty()) return false;
   if (ring_.outstanding() == 0) return true;
   if (ring_.has_unsignalled()) post_probe();
@@ -133,7 +133,7 @@ void ChannelConnection::release_resources() {
   offered_.clear();
   assembly_.reset();
   fetching_into_.reset();
-  // Nor will what has not been fetched ever be, or what came behind it.
+  // Messages that were not fetched, and all behind them, will never be complete.
   std::size_t ready = 0;
   while (ready < inbound_.size() && inbound_[ready].state == Inbound::State::ready) ++ready;
   while (ready > 0 && inbound_[ready - 1].is_part()) --ready;
@@ -149,7 +149,7 @@ void ChannelConnection::release_unread() { inbound_.clear(); }
 
 Error ChannelConnection::explain(const ibv_wc& completion) const {
   const bool too_long = completion.status == IBV_WC_LOC_LEN_ERR ||
-                        completion.status == IBV_WC_LOC_QP_OP_ERR;  // what Soft-RoCE calls it
+                        completion.status == IBV_WC_LOC_QP_OP_ERR;  // Soft-RoCE reports this one
   if (too_long && WorkId::decode(completion.wr_id).kind == WorkKind::receive)
     return {Errc::bad_frame,
             "peer sent a frame of more than " + std::to_string(settings_.block_bytes) + " bytes"};
@@ -163,7 +163,7 @@ void ChannelConnection::on_completion(const ibv_wc& completion) {
   on_receive(completion);
 }
 
-// An empty WRITE: it takes no receive of the peer's, but its completion stands for all before it, and it
+// An empty WRITE uses no receive of the peer. Its completion covers all requests before it, and it
 // fails if the peer is gone.
 void ChannelConnection::on_tick(Clock::time_point now) {
   ConnectionLife::on_tick(now);
@@ -186,10 +186,10 @@ ChannelMemory ChannelConnection::memory() const {
           .lent_bytes = bytes[static_cast<std::size_t>(BlockUse::lent)]};
 }
 
-// --- telling
+// --- notifying the user
 
-// Order matters: receives are posted before the window they are worth goes out with a frame, and the user
-// sends before an explicit acknowledgement is found necessary.
+// Order matters: receives are posted before a frame grants the window for them, and the user sends before we
+// find that an explicit acknowledgement is needed.
 void ChannelConnection::notify() {
   dirty_ = false;
   if (state_ == State::established || state_ == State::closing) {
@@ -217,7 +217,7 @@ void ChannelConnection::notify_reader() {
   if (!readable_callback_ || !((fresh_input_ && can_receive()) || (ended() && !end_told_))) return;
   fresh_input_ = false;
   end_told_ = ended();
-  struct Cork {  // what the callback sends for a batch of messages goes out together; also when it throws
+  struct Cork {  // sends the callback's frames together for a batch of messages, even if it throws
     explicit Cork(ChannelConnection& which) : channel(which) { channel.cork(); }
     ~Cork() { channel.uncork(); }
     Cork(const Cork&) = delete;
@@ -263,7 +263,7 @@ void ChannelConnection::cancel_receive() {
   });
 }
 
-// A message of which a part is out cannot be taken back, except by ending the channel.
+// A message that is partly sent can only be withdrawn by ending the channel.
 void ChannelConnection::cancel_sends() {
   std::deque<Outbound> stay;
   for (Outbound& each : waiting_) {

@@ -30,7 +30,7 @@ Result<BlockRef> BlockStore::frame(BlockUse use) {
 
 Result<BlockRef> BlockStore::large(std::size_t bytes, BlockUse use) {
   if (bytes <= frame_bytes_) return frame(use);
-  // The last that came back first: it may still be in the cache. Not one that is far too large.
+  // Take the one returned last, which may still be in the cache, unless it is far too large.
   const auto found = std::find_if(large_.rbegin(), large_.rend(), [bytes](const auto& each) {
     return each->bytes().size() >= bytes &&
            each->bytes().size() / 2 < std::max(bytes, MemoryPool::min_block_bytes);
@@ -80,8 +80,8 @@ void BlockStore::came_back(ChannelBlock& block) {
   --out_;
   const bool is_frame = block.bytes().size() == std::max(frame_bytes_, MemoryPool::min_block_bytes);
   Kept& kept = is_frame ? frames_ : large_;
-  // A large block costs a registration and its page faults: as many are kept as were needed lately, while
-  // the pool has plenty.
+  // A large block costs a registration and its page faults. So we keep as many as were needed lately, as
+  // long as the pool has plenty.
   const bool keep = is_frame ? kept.size() < keep_frames_
                              : kept.size() < keep_large_ ||
                                    (keep_large_ > 0 && pool_.stats().used_bytes < pool_.max_bytes() / 2);

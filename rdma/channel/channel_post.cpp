@@ -1,5 +1,5 @@
-// Frames of a channel to the device: what an immediate carries, which request is signalled, which one wakes
-// the peer.
+// Posts a channel's frames to the device: what an immediate carries, which request is signalled, and
+// which one wakes the peer.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ std::uint32_t ChannelConnection::next_immediate(Immediate::Kind kind) {
   return htonl(channel_wire::encode(immediate));
 }
 
-// The caller saw can_post(). No block: the bytes travel inline. `last`: nothing follows for now, so the peer
-// is woken; it is, too, when we can send no more until it answers, and now and then in a long burst.
+// The caller has checked can_post(). Without a block the bytes travel inline. `last`: no frame follows now,
+// so wake the peer. Also wake it if we cannot send more until it answers, and now and then in a long burst.
 bool ChannelConnection::post_frame(std::span<const std::byte> bytes, Posted keep, std::uint32_t lkey,
                                    bool last) {
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()),
@@ -48,7 +48,7 @@ bool ChannelConnection::post_frame(std::span<const std::byte> bytes, Posted keep
   return post(wr, std::move(keep), ring_.must_signal());
 }
 
-// Ends the channel if the device refuses.
+// If the device refuses, this ends the channel.
 bool ChannelConnection::post(ibv_send_wr& wr, Posted keep, bool signal) {
   wr.wr_id = WorkId{tag_, WorkKind::send}.encode();
   if (signal) {

@@ -1,4 +1,4 @@
-// The receiving half of a channel: frames in, messages out, and the window that goes back.
+// The receiving half of a channel: frames in, messages out, and returned window.
 #include <arpa/inet.h>
 
 #include <cstring>
@@ -27,7 +27,7 @@ void ChannelConnection::on_receive(const ibv_wc& completion) {
   on_received(completion, posted_.take_front());
 }
 
-// `block` was the device's until now.
+// The device owned `block` until now.
 void ChannelConnection::on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block) {
   if (state_ == State::ended || completion.status != IBV_WC_SUCCESS) {
     shared_->give_back(std::move(block));
@@ -58,7 +58,7 @@ void ChannelConnection::on_received(const ibv_wc& completion, BlockRef block) {
     if (!grants_.take()) return end(Errc::window_overrun, "peer sends more frames than it was granted");
     return on_frame(std::move(block), bytes);
   }
-  // Again at once: the sender of acknowledgements counts on it (channel_wire.hpp, reserved_receives).
+  // Post it again at once: the peer's acknowledgements rely on it (channel_wire.hpp, reserved_receives).
   if (Result<void> posted = post_receive(std::move(block)); !posted)
     end(posted.error().code, std::move(posted.error().what));
 }
@@ -76,7 +76,7 @@ void ChannelConnection::on_frame(BlockRef block, std::size_t bytes) {
     if (Result<void> taken = on_record(block, *record); !taken)
       return end(taken.error().code, std::move(taken.error().what));
   }
-  // Nothing in it is looked at any more: the same block is posted again, it is warm in the cache.
+  // Nothing reads the block any more, and it is warm in the cache: post the same one again.
   if (block->holders > 1 || state_ == State::ended) return;
   --missing_;
   if (Result<void> posted = post_receive(std::move(block)); !posted)
@@ -161,18 +161,18 @@ Result<void> ChannelConnection::on_offer(const channel_wire::Offer& offer) {
   return {};
 }
 
-// READs of what was offered, in order. The one that the application waits for may always be fetched; for
-// others there must be room in what may be held.
+// READs offered messages in order. The message that the application waits for may always be fetched; further
+// ones need room within the limit on held bytes.
 void ChannelConnection::start_fetches() {
   while (unfetched_ > 0 && state_ != State::ended && ring_.room() > 0) {
-    // Offered ones follow fetching ones; ready ones lie anywhere.
+    // Offered messages follow fetching ones; ready ones may be anywhere.
     std::size_t at = 0;
     while (inbound_[at].state != Inbound::State::offered) ++at;
     Inbound& next = inbound_[at];
     if (!fetching_into_) {
       if (at > 0 && store_->held_bytes() >= settings_.held_bytes) return;
       Result<BlockRef> block = store_->large(next.offer.total, BlockUse::held);
-      if (!block) {  // again when something was let go, and with each tick
+      if (!block) {  // retried when a block is released, and at each tick
         ++counters_.stalls;
         return;
       }
@@ -210,14 +210,14 @@ void ChannelConnection::on_fetched() {
   drop_fetched_parts();
 }
 
-// The last part stands for the message.
+// The last part represents the whole message.
 void ChannelConnection::drop_fetched_parts() {
   while (!inbound_.empty() && inbound_.front().state == Inbound::State::ready && inbound_.front().is_part())
     inbound_.take_front();
 }
 
 Result<void> ChannelConnection::post_receive(BlockRef block) {
-  if (shared_ != nullptr) return {};  // it goes back to those that are shared
+  if (shared_ != nullptr) return {};  // it returns to the shared receives
   store_->set_use(*block, BlockUse::posted);
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(block->bytes().data()), settings_.block_bytes, block->lkey};
   ibv_recv_wr wr{WorkId{tag_, WorkKind::receive}.encode(), nullptr, &piece, 1};
@@ -228,16 +228,16 @@ Result<void> ChannelConnection::post_receive(BlockRef block) {
   return {};
 }
 
-// Other blocks in place of those that the application holds, as long as it does not hold too much.
+// Posts blocks in place of those that the application holds, unless it holds too much.
 void ChannelConnection::replenish() {
   while (missing_ > 0 && state_ != State::ended && store_->held_bytes() < settings_.held_bytes) {
-    if (shared_ != nullptr) {  // others are in place already; only the window waited
+    if (shared_ != nullptr) {  // the shared pool has replaced it; only the window waited
       --missing_;
       grants_.posted_again(1);
       continue;
     }
     Result<BlockRef> block = store_->frame(BlockUse::posted);
-    if (!block) {  // the pool is at its cap: when something was let go, and with each tick
+    if (!block) {  // the pool is at its cap: retried when a block is released, and at each tick
       ++counters_.stalls;
       return;
     }

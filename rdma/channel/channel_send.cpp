@@ -1,4 +1,4 @@
-// The sending half of a channel: messages into frames, which channel_post.cpp gives to the device.
+// The sending half of a channel: puts messages into frames, which channel_post.cpp posts to the device.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -24,7 +24,7 @@ channel_wire::Offer whole_offer(std::size_t bytes) {
   return {.length = static_cast<std::uint32_t>(bytes), .total = static_cast<std::uint32_t>(bytes)};
 }
 
-// `bytes` of the pieces, from `offset` on.
+// Copies `bytes` of the pieces, starting at `offset`.
 void gather(Pieces pieces, std::size_t offset, std::size_t bytes, std::byte* into) {
   for (const asio::const_buffer& piece : pieces) {
     if (offset >= piece.size()) {
@@ -83,8 +83,8 @@ BlockRef ChannelConnection::stage() {
   return std::move(*block);
 }
 
-// A record of `bytes`, which `write` puts where it is told: into the open frame, or into one that goes out at
-// once. False: there is no room now.
+// Adds a record of `bytes`, which `write` fills in, to the open frame or to one that is sent at once.
+// False: there is no room now.
 template <class Write>
 bool ChannelConnection::place(std::size_t bytes, Write write) {
   if (open_.block) {
@@ -97,7 +97,7 @@ bool ChannelConnection::place(std::size_t bytes, Write write) {
       return true;
     }
     if (!can_post()) return stalled();
-    // The last frame of a burst wakes the peer: this one does, unless there will be another.
+    // The last frame of a burst wakes the peer: this is the last one unless we get another block.
     BlockRef next = corks_ > 0 ? stage() : BlockRef();
     const bool more = static_cast<bool>(next);
     flush_open(!more);
@@ -138,7 +138,7 @@ bool ChannelConnection::place_message(Pieces message, std::size_t bytes) {
   return placed;
 }
 
-// As it is: the header goes into the room before the message.
+// Sends the buffer in place: the header goes into the room before the message.
 bool ChannelConnection::place_buffer(Buffer& buffer) {
   if (open_.block && !flush_open(true)) return stalled();
   if (!can_post()) return stalled();
@@ -151,8 +151,8 @@ bool ChannelConnection::place_buffer(Buffer& buffer) {
                     Posted{.block = std::move(buffer.block_), .staged = false, .fetch = false}, lkey, true);
 }
 
-// The block stays ours, and untouched, until the peer says that it fetched it. It hears of the offer at once,
-// corked or not, so that it fetches while the next ones are made.
+// The block stays ours, unchanged, until the peer says that it has fetched it. The offer is sent at once,
+// even when corked, so that the peer fetches while we prepare the next ones.
 bool ChannelConnection::place_offer(BlockRef& block, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed()) return stalled();
   const Result<std::uint32_t> rkey = store_->make_readable(*block, offer.length);
@@ -172,7 +172,7 @@ bool ChannelConnection::place_offer(BlockRef& block, channel_wire::Offer offer) 
   return state_ != State::ended;
 }
 
-// Copies the bytes of `offer` out of the pieces, from `from` on.
+// Copies the bytes of `offer` out of the pieces, starting at `from`.
 bool ChannelConnection::offer_copy(Pieces pieces, std::size_t from, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed() || (!can_post() && !settings_.merge)) return stalled();
   Result<BlockRef> block = store_->large(offer.length, BlockUse::sending);
@@ -192,7 +192,7 @@ bool ChannelConnection::offer_parts(Outbound& message, Pieces pieces, std::size_
   return true;
 }
 
-// `rest` is all that is left of the message that was begun, or a new one.
+// `rest` is all that is left of a message already begun, or a new message.
 std::size_t ChannelConnection::send_some(asio::const_buffer rest) {
   const Pieces pieces(&rest, 1);
   if (state_ != State::established) return 0;
@@ -217,7 +217,7 @@ std::size_t ChannelConnection::send_some(asio::const_buffer rest) {
   return taken;
 }
 
-// One frame after the other, each copied while the one before is under way.
+// Sends one frame after the other, copying each while the previous one is on its way.
 bool ChannelConnection::send_parts(Outbound& message, Pieces pieces, std::size_t bytes) {
   while (message.sent < bytes) {
     if (open_.block && !flush_open(true)) return stalled();
@@ -245,7 +245,7 @@ bool ChannelConnection::send_parts(Outbound& message, Pieces pieces, std::size_t
   return true;
 }
 
-// As much of a message as there is room for. True: all of it is on its way.
+// Sends as much of a message as there is room for. True: all of it has been sent.
 bool ChannelConnection::advance(Outbound& message) {
   const std::span<std::byte> own = message.buffer.bytes();
   const asio::const_buffer whole(own.data(), own.size());
@@ -283,7 +283,7 @@ ChannelConnection::Sent ChannelConnection::send(Pieces message) {
     counters_.bytes_sent += bytes;
     return Sent::taken;
   }
-  // Too long for one frame: taken as a whole, and sent from there as the window allows.
+  // Too long for one frame: copy the whole message, and send it as the window allows.
   Result<BlockRef> copy = store_->large(bytes, BlockUse::sending);
   if (!copy) return stalled(), Sent::later;
   gather(message, 0, bytes, (*copy)->bytes().data());
@@ -312,7 +312,7 @@ void ChannelConnection::wait_send(SendOpPtr op, Buffer buffer) {
   mark_dirty();
 }
 
-// What waits goes out in order, as one burst.
+// Sends waiting messages in order, as one burst.
 void ChannelConnection::pump() {
   if (waiting_.empty() || begun_total_ > 0) {
     if (open_.block && corks_ == 0) flush_open(true);
@@ -322,7 +322,7 @@ void ChannelConnection::pump() {
   while (!waiting_.empty() && advance(waiting_.front())) {
     Outbound sent = std::move(waiting_.front());
     waiting_.pop_front();
-    // Not from here: the handler might end this channel.
+    // Posted, because the handler might end this channel.
     if (sent.op)
       asio::post(engine_.io(),
                  [op = std::move(sent.op)]() mutable { op.release()->complete(std::error_code()); });
@@ -336,7 +336,7 @@ void ChannelConnection::uncork() {
   if (corks_ == 0 && open_.block) flush_open(true);
 }
 
-// False: it has to wait.
+// False: the frame must wait.
 bool ChannelConnection::flush_open(bool last) {
   if (!open_.block) return true;
   if (!can_post()) return false;
@@ -356,7 +356,7 @@ Buffer ChannelConnection::share(const Message& message) {
 
 Buffer ChannelConnection::share(const Buffer& buffer, std::size_t bytes) {
   if (!buffer || buffer.block_->store != store_.get() || bytes > buffer.size()) return {};
-  // The peer may be reading by the registration that a longer one would take the place of.
+  // The peer may still read through the current registration, so we must not replace it by a longer one.
   if (buffer.block_->holders > 1 && buffer.block_->readable_bytes < bytes) return {};
   return Buffer(buffer.block_.share(), buffer.offset_, bytes);
 }

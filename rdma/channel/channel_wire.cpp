@@ -100,7 +100,7 @@ std::expected<Record, Errc> FrameReader::next() {
   const auto length = get<std::uint32_t>(left_.data() + 4);
   if (length > left_.size() - record_header_bytes) return bad;
   const std::span<const std::byte> body = left_.subspan(record_header_bytes, length);
-  // The last record need not be padded.
+  // The padding of the last record is optional.
   const std::size_t taken = std::min(padded(record_header_bytes + length), left_.size());
   const bool alone = !begun_ && taken == left_.size();
   begun_ = true;

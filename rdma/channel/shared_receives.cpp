@@ -115,12 +115,12 @@ void SharedReceives::refill() {
       ++count;
     }
     if (count == 0) {
-      ++ran_low_;  // again when a block comes back, and with each tick
+      ++ran_low_;  // retried when a block comes back, and at each tick
       return;
     }
     ibv_recv_wr* bad = nullptr;
     if (ibv_post_srq_recv(srq_.get(), requests.data(), &bad) == 0) continue;
-    for (; bad != nullptr; bad = bad->next) {  // the device took those before
+    for (; bad != nullptr; bad = bad->next) {  // the device took the ones before
       const auto slot = static_cast<std::uint32_t>(WorkId::decode(bad->wr_id).tag);
       give_back(std::exchange(slots_[slot], nullptr));
       empty_.push_back(slot);
@@ -138,7 +138,7 @@ std::unique_ptr<ChannelBlock> SharedReceives::take_spare() {
 }
 
 void SharedReceives::give_back(std::unique_ptr<ChannelBlock> block) {
-  block->readable.reset();  // what comes into it next may be another peer's
+  block->readable.reset();  // the next message in it may come from another peer
   block->store = nullptr;
   if (spare_.size() < slots_.size()) spare_.push_back(std::move(block));
 }

@@ -53,7 +53,7 @@ Result<Device::Queue*> Device::make_queue(std::uint32_t entries, int wanted, Wak
     return fail(Errc::connection_limit, "the device's completion queues hold " + std::to_string(possible) +
                                             " entries, a connection needs " + std::to_string(entries) +
                                             "; lower the work queue depths");
-  // "Any" differs from process to process, and from queue to queue within one.
+  // "Any" should give different processes, and different queues of one process, different vectors.
   const int vector = settings_.completion_vector >= 0
                          ? settings_.completion_vector
                          : static_cast<int>(getpid()) + static_cast<int>(queues_.size());

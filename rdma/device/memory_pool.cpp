@@ -21,8 +21,8 @@ struct SharedMemory {
   std::span<std::byte> bytes;
 };
 
-// Shared, anonymous memory. Its size is sealed: a peer that maps it too cannot shrink it under us. The
-// descriptor stays open, because through it a software NIC finds the file and shows it to the peer's process.
+// Shared, anonymous memory of sealed size, so that a peer that maps it cannot shrink it under us. The
+// descriptor stays open: a software NIC finds the file through it and shows it to the peer's process.
 Result<SharedMemory> map_shared(std::size_t bytes) {
   const int fd = memfd_create("weir-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return fail_os(Errc::memory_limit, "cannot create shared memory for the pool", errno);
@@ -42,10 +42,10 @@ struct MemoryPool::Slab {
   int fd;
   std::span<std::byte> memory;
   std::size_t block_bytes;
-  // Indices; the last one freed is the next taken, it may still be in the cache.
+  // Indices of free blocks. The last one freed is taken next, because it may still be in the cache.
   std::vector<std::uint32_t> free;
-  // For each block: whether it was held since the slab was mapped, so that something may have been left in
-  // it.
+  // For each block: whether it was used since the slab was mapped and may
+  // therefore hold old data.
   std::vector<bool> used;
   std::optional<MemoryRegion> region;
 
@@ -101,15 +101,15 @@ Result<MemoryPool::Block> MemoryPool::take_zeroed(std::size_t bytes) {
   return block;
 }
 
-// Page by page as the file has them: a page that was never touched is a hole, and stays one.
+// Follows the file's pages: a page that was never touched is a hole and stays one.
 void MemoryPool::zero(const Block& block, std::size_t bytes) {
   const Slab& slab = *block.slab_;
   const off_t begin = block.bytes_.data() - slab.memory.data();
   const off_t end = begin + static_cast<off_t>(bytes);
   for (off_t at = begin; at < end;) {
     const off_t data = lseek(slab.fd, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return;   // nothing but a hole up to the end of the file
-    const off_t from = data < 0 ? at : data;  // where the system cannot tell, everything is data
+    if (data < 0 && errno == ENXIO) return;   // only a hole up to the end of the file
+    const off_t from = data < 0 ? at : data;  // if the system cannot tell, treat all as data
     const off_t hole = data < 0 ? -1 : lseek(slab.fd, from, SEEK_HOLE);
     const off_t to = hole < 0 ? end : std::min(hole, end);
     if (from < to) std::memset(slab.memory.data() + from, 0, static_cast<std::size_t>(to - from));
@@ -119,7 +119,7 @@ void MemoryPool::zero(const Block& block, std::size_t bytes) {
 
 Result<MemoryPool::Slab*> MemoryPool::slab_with_room(std::size_t block_bytes) {
   SlabList& list = slabs_[block_bytes];
-  for (const auto& slab : list)  // the oldest first, so that the youngest fall idle and can be returned
+  for (const auto& slab : list)  // oldest slab first, so that the youngest become idle and can be returned
     if (!slab->free.empty()) return slab.get();
   Result<std::unique_ptr<Slab>> fresh = map_slab(block_bytes);
   if (!fresh) return std::unexpected(fresh.error());
@@ -129,7 +129,7 @@ Result<MemoryPool::Slab*> MemoryPool::slab_with_room(std::size_t block_bytes) {
 
 Result<std::unique_ptr<MemoryPool::Slab>> MemoryPool::map_slab(std::size_t block_bytes) {
   const std::size_t bytes = std::max(options_.slab_bytes, block_bytes) / block_bytes * block_bytes;
-  if (stats_.slab_bytes + bytes > options_.max_bytes) return_idle(0);  // those of other sizes
+  if (stats_.slab_bytes + bytes > options_.max_bytes) return_idle(0);  // of other block sizes
   if (stats_.slab_bytes + bytes > options_.max_bytes) {
     ++stats_.refused;
     return fail(Errc::memory_limit, "the registered pool holds " + std::to_string(stats_.slab_bytes) +

@@ -57,7 +57,7 @@ std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
     end_if_finished();
     return number;
   }
-  // Never from within the function that started the accept.
+  // Never complete within the function that started the accept.
   asio::post(engine_.io(), [connection = ready_.front(), waiting = std::move(waiting_.front().op)]() mutable {
     waiting.release()->complete({}, connection);
   });
@@ -66,8 +66,8 @@ std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
   return number;
 }
 
-// A full queue is made room in by the oldest that its peer has left half done, as a TCP stack drops the
-// oldest half-open connection under a flood.
+// If the queue is full, drops the oldest connection that its peer has left half open, as a TCP
+// stack does under a flood.
 void Arrivals::drop_oldest_half_open() {
   constexpr std::chrono::seconds least_time{1};
   if (accepting_.empty() || engine_.now() < accepting_.front()->accepted_at() + least_time) return;

@@ -15,7 +15,7 @@ ConnectionLife::ConnectionLife(ConnectionHost& engine, std::uint64_t tag, Side s
                                const LifeSettings& settings)
     : engine_(engine), tag_(tag), side_(side), life_(settings) {}
 
-// --- coming to be
+// --- setting up
 
 void ConnectionLife::start_connect(const Endpoint& peer, ConnectOpPtr op) {
   connect_op_ = std::move(op);
@@ -46,7 +46,7 @@ Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Accep
   } else if (rdma_conn_param answer = parameters(&request); rdma_accept(id_.get(), &answer) != 0) {
     prepared = fail_os(Errc::device_error, "cannot accept an RDMA connection", errno);
   }
-  // rdma_accept() made the queue pair ready: before the peer's first message.
+  // rdma_accept() has made the queue pair ready, and the peer has sent nothing yet.
   if (const auto wait = rnr_wait(); prepared && wait) id_.set_rnr_wait(*wait);
   if (prepared)
     accepted_events_ = &events;
@@ -62,7 +62,7 @@ Result<void> ConnectionLife::take_device() {
   return prepare();
 }
 
-// Devices do not say how much they take inline; they refuse what is too much.
+// Devices do not tell their inline limit; they refuse a larger request.
 Result<void> ConnectionLife::create_queue_pair(QueuePairShape shape) {
   for (std::uint32_t inline_bytes = shape.inline_bytes;; inline_bytes /= 2) {
     ibv_qp_init_attr attributes{};
@@ -88,10 +88,10 @@ Result<void> ConnectionLife::create_queue_pair(QueuePairShape shape) {
   }
 }
 
-// Both ends retry as often as the one
-// that connects says (REQ's Retry Count, IBA 12.6.5), and Soft-RoCE in the kernel takes 7 there for ever,
-// too: six is the most that finds a vanished peer everywhere. READs: what we can, and, to answer a `request`,
-// no more than the peer can (IBA 12.7.29, 12.7.30).
+// The connecting end sets the retry count of both ends (REQ's Retry Count, IBA 12.6.5). Soft-RoCE
+// in the kernel takes 7 there as "for ever", too, so six is the most that detects a vanished peer
+// everywhere. READs: as many as we can and, in the answer to a `request`, no more than the peer
+// can (IBA 12.7.29, 12.7.30).
 rdma_conn_param ConnectionLife::parameters(const CmEvent* request) const {
   const auto most = [&](int device_limit, int peer_limit) {
     const int wanted = std::min<int>(read_depth(), request != nullptr ? peer_limit : read_depth());
@@ -172,8 +172,8 @@ void ConnectionLife::on_failed(const ibv_wc& completion) {
   const std::string status = ibv_wc_status_str(completion.status);
   if (Error known = explain(completion); known.code) return peer_left(known.code, std::move(known.what));
   switch (completion.status) {
-    case IBV_WC_WR_FLUSH_ERR:  // the queue pair broke or the peer hung up; the event or an earlier error says
-                               // why
+    case IBV_WC_WR_FLUSH_ERR:  // the queue pair failed or the peer hung up; the event or an earlier error
+                               // says why
       return peer_left(asio::error::eof, "the peer closed the connection");
     case IBV_WC_RETRY_EXC_ERR:
     case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -190,10 +190,10 @@ void ConnectionLife::on_failed(const ibv_wc& completion) {
   peer_left(Errc::device_error, "the device failed an operation (" + status + ")");
 }
 
-// The connection is over, but what the peer sent before may still wait in the completion queue.
+// The connection is over, but messages that the peer sent earlier may still be in the completion queue.
 void ConnectionLife::peer_left(std::error_code cause, std::string what) {
   if (state_ == State::ended) return;
-  // Flushed requests say only that it ended; whatever names a reason is better.
+  // A flushed request only shows that the connection ended; prefer any error that names a reason.
   if (!cause_.code || cause_.code == asio::error::eof) cause_ = {cause, std::move(what)};
   if (state_ != State::established) {
     if (state_ == State::accepting || state_ == State::connecting)
@@ -222,7 +222,7 @@ void ConnectionLife::finish() {
   state_ = State::ended;
   if (was_up) rdma_disconnect(id_.get());
   before_queue_pair_goes();
-  // rdma_disconnect() moved the queue pair to ERR, so a peer that is out stays out.
+  // rdma_disconnect() has moved the queue pair to ERR, so a peer that has left cannot come back.
   leaving_ = id_ && peer_inside(id_->qp);
   if (leaving_)
     engine_.await_leave(*this);
@@ -253,7 +253,7 @@ bool ConnectionLife::try_leave() {
   return true;
 }
 
-// Nobody will read what is left; a peer that is inside may still write there.
+// Nobody will read the rest, but a peer that is inside may still write there.
 void ConnectionLife::discard() {
   if (leaving_) return;
   release_unread();
@@ -275,7 +275,7 @@ void ConnectionLife::abandon() {
   try_hang_up();
 }
 
-// Disconnecting flushes whatever is under way, so the last of it must be known to be done first.
+// Disconnecting flushes requests in flight, so wait until the last one is known to be done.
 void ConnectionLife::try_hang_up() {
   if (state_ == State::closing && drained()) finish();
 }
@@ -286,7 +286,7 @@ void ConnectionLife::on_tick(Clock::time_point now) {
     end(Errc::unreachable, text(id_.remote()) + " did not complete the connection that it asked for");
 }
 
-// --- telling
+// --- notifying
 
 void ConnectionLife::mark_dirty() {
   if (std::exchange(dirty_, true)) return;

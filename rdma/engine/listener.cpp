@@ -13,7 +13,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Engine& engine, const Endpoint&
   if (!id) return std::unexpected(id.error());
   if (Result<void> bound = id->bind(address); !bound) return std::unexpected(bound.error());
   auto listener = std::make_unique<Listener>(std::move(*id), std::move(arrivals));
-  // The listener owns the identifier before requests can come.
+  // The listener must own the identifier before requests can arrive.
   if (Result<void> listening = listener->start(); !listening) return std::unexpected(listening.error());
   return listener;
 }
@@ -31,7 +31,7 @@ std::shared_ptr<Seat> Listener::seat_for(Engine& engine) {
   return seat;
 }
 
-// Null: our own.
+// Null: it is our own turn.
 std::shared_ptr<Seat> Listener::whose_turn() {
   std::erase_if(seats_, [](const std::weak_ptr<Seat>& seat) { return seat.expired(); });
   turn_ = (turn_ + 1) % (seats_.size() + 1);
@@ -41,7 +41,7 @@ std::shared_ptr<Seat> Listener::whose_turn() {
 void Listener::on_cm_event(const CmEvent& event) {
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   CmId id(event.id);
-  // Until a connection owns it, events of the new identifier are nobody's.
+  // Until a connection owns it, events of the new identifier have no owner.
   id.set_context(nullptr);
   if (auto seat = whose_turn())
     hand_over(std::move(id), event, std::move(seat));
@@ -49,7 +49,7 @@ void Listener::on_cm_event(const CmEvent& event) {
     arrivals_->on_request(std::move(id), event);
 }
 
-// Its event is acknowledged and its channel ours: the moment to move it (rdma_migrate_id(3)).
+// The event is acknowledged and the channel is ours, so the identifier can be moved now (rdma_migrate_id(3)).
 void Listener::hand_over(CmId id, const CmEvent& request, std::shared_ptr<Seat> seat) {
   if (!seat->engine.adopt(id)) {
     rdma_reject(id.get(), nullptr, 0);

@@ -32,7 +32,7 @@ asio::awaitable<void> talk(rdma::Engine& engine, rdma::Endpoint server) {
   const std::string hello = "hello over RDMA";
   co_await channel.async_send(asio::buffer(hello), use_awaitable);
 
-  // A large one, filled where the device reads it: no copy on either side.
+  // A large message, filled where the device reads it: no copy on either side.
   auto buffer = channel.allocate(8 << 20);
   if (!buffer) throw std::runtime_error(buffer.error().what);
   std::memset(buffer->bytes().data(), 'x', buffer->size());

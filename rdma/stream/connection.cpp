@@ -1,5 +1,5 @@
-// The protocol's side of a connection: control messages, announcements, reading and writing. What it takes
-// from the device and gives back is in connection_resources.cpp.
+// The protocol of a connection: control messages, announcements, reading and writing. The resources that it
+// takes from the device and returns are in connection_resources.cpp.
 #include "rdma/stream/connection.hpp"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ class Connection::Gather {
   }
   std::size_t left() const { return left_; }
 
-  // Describes the next `bytes` in at most pieces.size() elements; 0 if that is not enough. Does not advance.
+  // Describes the next `bytes` in at most pieces.size() elements; 0: they do not suffice. Does not advance.
   std::size_t describe(std::size_t bytes, std::span<ibv_sge> pieces, std::uint32_t lkey) const {
     std::size_t used = 0;
     std::size_t offset = offset_;
@@ -87,7 +87,7 @@ void Connection::consume(std::size_t bytes) {
 std::size_t Connection::write(std::span<const asio::const_buffer> buffers, const Owner& owner) {
   Gather gather(buffers);
   const std::size_t offered = gather.left();
-  if (offered == 0) return 0;  // an empty write is no message of the protocol
+  if (offered == 0) return 0;  // the protocol has no empty message
   while (state_ == State::established && gather.left() > 0 && peer_window_.room() > 0 &&
          send_queue_.room_for_data())
     if (!write_piece(gather, owner)) break;
@@ -96,12 +96,12 @@ std::size_t Connection::write(std::span<const asio::const_buffer> buffers, const
     wants_writable_ = true;
     ++stats_.writer_stalls;
   }
-  if (taken > 0) engine_.kick();  // an answer is likely
+  if (taken > 0) engine_.kick();  // a reply is likely
   return taken;
 }
 
-// The cheapest way that the next piece can go: in the work request itself, from where its owner has it, or
-// through the staging ring. False: none of it now.
+// Sends the next piece in the cheapest way: inline in the work request, in place from its owner's memory, or
+// through the staging ring. False: none of it can be sent now.
 bool Connection::write_piece(Gather& gather, const Owner& owner) {
   std::array<ibv_sge, 8> all;
   const std::span<ibv_sge> pieces = std::span(all).first(max_pieces_);
@@ -163,9 +163,9 @@ bool Connection::post_data(std::span<ibv_sge> pieces, Source source) {
 void Connection::announce_if_due() {
   if (state_ != State::established) return;
   const std::optional<std::uint32_t> due = window_.due();
-  if (!due || !send_queue_.room_for_control()) return;  // a send completion comes back here
+  if (!due || !send_queue_.room_for_control()) return;  // a send completion tries again
   ReceiveBuffer& buffer = receive_buffers_[*due];
-  // Without memory for a second buffer the peer waits until the first one is read; nothing is lost.
+  // If there is no memory for a second buffer, the peer waits until the first one is read; nothing is lost.
   if (!buffer.block && !take_buffer(buffer)) return;
   const std::uint32_t length = stats_.announcements == 0
                                    ? receive_size_.now()
@@ -177,7 +177,7 @@ void Connection::announce_if_due() {
                                   buffer.region->rkey()});
 }
 
-// The caller saw room_for_control(). Always signalled: they are rare, and their completion recycles the slot.
+// The caller has checked room_for_control(). Always signalled: they are rare, and completion frees the slot.
 void Connection::send_control(const ControlMessage& message) {
   const ControlBytes bytes = encode(message);
   const std::uint32_t slot = settings_.receive_depth + next_control_++ % SendQueue::max_marks;
@@ -222,26 +222,26 @@ void Connection::let_go_of_owners() {
 }
 
 void Connection::on_receive(const ibv_wc& completion) {
-  // An RC queue completes its receives in the order they were posted.
+  // An RC queue completes receives in the order of posting.
   const std::uint32_t slot = next_receive_;
   next_receive_ = (next_receive_ + 1) % settings_.receive_depth;
   ++used_receives_;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
     const std::uint32_t bytes = ntohl(completion.imm_data);
     ++stats_.immediates;
-    // The immediate is what the peer says; byte_len counts its last write only.
+    // The immediate holds the peer's count; byte_len covers only its last write.
     if (!window_.deliver(bytes))
       return end(Errc::immediate_beyond_buffer,
                  "peer claims " + std::to_string(bytes) + " more bytes than it was given room for");
     stats_.bytes_received += bytes;
-    // The reader runs when the whole batch of completions was looked at; by then the bytes can be here.
+    // The reader runs after the whole batch of completions; prefetch so that the bytes are here by then.
     if (const std::span<const std::byte> unread = readable(); !unread.empty())
       __builtin_prefetch(unread.data());
     fresh_input_ = true;
     announce_if_due();
     mark_dirty();
   } else {
-    // Copied first: the slot is in memory that the device may write again.
+    // Copy first: the device may write into the slot again.
     ControlBytes copy{};
     const std::size_t length = std::min<std::size_t>(completion.byte_len, copy.size());
     std::copy_n(receive_slot(slot), length, copy.begin());
@@ -276,7 +276,7 @@ void Connection::on_control(std::span<const std::byte> bytes) {
 
 void Connection::replenish() {
   if (state_ == State::ended) return;
-  // In batches: one doorbell for many. A sixteenth keeps nearly all of the depth posted.
+  // In batches, with one doorbell for many. A sixteenth keeps nearly the whole depth posted.
   const std::uint32_t batch = std::clamp<std::uint32_t>(settings_.receive_depth / 16u, 1, max_receive_batch);
   if (used_receives_ < batch) return;
   if (Result<void> posted = post_receives(used_receives_); !posted)
@@ -284,7 +284,7 @@ void Connection::replenish() {
   used_receives_ = 0;
 }
 
-// Posts the `count` slots that come next in order, as chains of at most max_receive_batch.
+// Posts the next `count` slots in order, in chains of at most max_receive_batch.
 Result<void> Connection::post_receives(std::uint32_t count) {
   std::array<ibv_recv_wr, max_receive_batch> wrs;
   std::array<ibv_sge, max_receive_batch> pieces;

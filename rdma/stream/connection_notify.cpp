@@ -1,4 +1,4 @@
-// How the user of a connection hears of it: waiting operations and callbacks, run from the engine's round.
+// Notifies the user of a connection: waiting operations and callbacks, run from the engine's round.
 #include <asio/error.hpp>
 #include <asio/post.hpp>
 #include <utility>

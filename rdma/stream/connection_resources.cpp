@@ -1,4 +1,4 @@
-// What a connection takes from the device before its first packet and gives back at its end.
+// The resources that a connection takes from the device before its first packet and returns at its end.
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +27,7 @@ Connection::Connection(ConnectionHost& engine, std::uint64_t tag, Side side, con
 Connection::~Connection() = default;
 
 Result<void> Connection::prepare() {
-  // Data requests are signalled so rarely that the depth bounds them amply.
+  // Data requests are rarely signalled, so the depth is a generous bound.
   Result<Device::Queue*> queue = device_->reserve(queue_entries());
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
@@ -63,11 +63,11 @@ Result<void> Connection::prepare() {
 std::uint32_t Connection::queue_entries() const { return settings_.receive_depth + settings_.send_depth; }
 
 Result<void> Connection::take_buffer(ReceiveBuffer& buffer) {
-  // Zeros, because the peer alone says how much of it has arrived (ReceiveWindow): a byte that it claims and
-  // never wrote must not be one that another peer left.
+  // Zeroed, because only the peer says how much has arrived (ReceiveWindow): a byte that it claims but never
+  // wrote must not be another peer's old data.
   Result<MemoryPool::Block> block = device_->pool().take_zeroed(settings_.receive_buffer_bytes);
   if (!block) return std::unexpected(block.error());
-  // Only what we announce, and only for as long as this connection lives.
+  // Registers only what we announce, and only for the life of this connection.
   Result<MemoryRegion> region = MemoryRegion::enroll(
       device_->pd(), block->bytes().first(settings_.receive_buffer_bytes), Access::remote_write);
   if (!region) return std::unexpected(region.error());
@@ -87,11 +87,11 @@ void Connection::on_abandoned() {
   cancel_write();
 }
 
-// Posts what will tell, if nothing that is under way does.
+// If no request in flight will report completion, posts one that does.
 bool Connection::drained() {
   if (send_queue_.outstanding() == 0) return true;
   if (!send_queue_.has_unsignalled()) return false;
-  ibv_send_wr wr{};  // an empty write: no message for the peer, but its completion stands for all before it
+  ibv_send_wr wr{};  // an empty write: the peer sees no message, but its completion covers all before it
   wr.wr_id = WorkId{tag_, WorkKind::send}.encode();
   wr.opcode = IBV_WR_RDMA_WRITE;
   wr.send_flags = IBV_SEND_SIGNALED;
@@ -104,7 +104,7 @@ bool Connection::drained() {
   return false;
 }
 
-// The peer's rights go now; the receive buffers may hold bytes that nobody has read yet.
+// Revoke the peer's rights now; the receive buffers may hold bytes that nobody has read yet.
 void Connection::release_resources() {
   for (ReceiveBuffer& buffer : receive_buffers_) buffer.region.reset();
   staging_ = {};
@@ -119,7 +119,7 @@ void Connection::release_unread() {
 
 Error Connection::explain(const ibv_wc& completion) const {
   const bool too_long = completion.status == IBV_WC_LOC_LEN_ERR ||
-                        completion.status == IBV_WC_LOC_QP_OP_ERR;  // what Soft-RoCE calls it
+                        completion.status == IBV_WC_LOC_QP_OP_ERR;  // Soft-RoCE reports this one
   if (too_long && WorkId::decode(completion.wr_id).kind == WorkKind::receive)
     return {Errc::bad_control_length, "peer sent a control message of more than 32 bytes"};
   return {};
@@ -129,7 +129,7 @@ void Connection::on_tick(Clock::time_point now) {
   ConnectionLife::on_tick(now);
   if (state_ != State::established || next_keepalive_ == Clock::time_point{} || now < next_keepalive_) return;
   next_keepalive_ = now + settings_.keepalive;
-  // A full queue means that the peer has yet to take what we sent: its fate will show without our asking.
+  // A full queue means that the peer has not yet taken what we sent: its fate will show without a probe.
   if (send_queue_.room_for_control()) send_control(Keepalive{});
 }
 

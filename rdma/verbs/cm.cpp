@@ -21,7 +21,7 @@ Endpoint endpoint_of(const sockaddr* address) {
   return endpoint;
 }
 
-// Of a connected port space: elsewhere the union holds something else (rdma_get_cm_event(3)).
+// Only for a connected port space: otherwise the union holds something else (rdma_get_cm_event(3)).
 bool carries_private_data(rdma_cm_event_type type) {
   return type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_ESTABLISHED;
 }
@@ -89,7 +89,7 @@ std::chrono::microseconds CmId::rnr_wait() const {
 }
 
 Result<void> CmId::bind(const Endpoint& address) {
-  // IPv6 only where the address says so: the IPv4 wildcard needs its own listener on the same port.
+  // An IPv6 listener takes IPv6 only: the IPv4 wildcard needs its own listener on the same port.
   int only_its_family = 1;
   rdma_set_option(get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only_its_family, sizeof only_its_family);
   Endpoint copy = address;

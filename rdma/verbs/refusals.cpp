@@ -9,10 +9,10 @@ namespace {
 
 struct Cause {
   int status;
-  std::string_view words;  // behind the address
+  std::string_view words;  // printed after the address
 };
 
-// On Weir's software NIC a host's programs meet if these are the same.
+// The conditions under which programs on one host reach each other through Weir's software NIC.
 constexpr std::string_view same_there =
     "; on the software NIC both ends run on one host in one network namespace, those of one user with one "
     "/dev/shm (or WEIR_RUNTIME_DIR)";
@@ -25,7 +25,7 @@ constexpr std::array not_resolved = {
           "RDMA interface"},
     Cause{-ETIMEDOUT, " did not answer when its address was looked up; check that the host is up"}};
 
-// Reasons of a REJ, IBA table 12-11.
+// Reject reasons of a REJ, IBA table 12-11.
 constexpr std::array refused = {
     Cause{4, " refused: its program ended or did not answer in time (reason 4); try again"},
     Cause{

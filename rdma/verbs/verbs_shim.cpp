@@ -1,14 +1,14 @@
-// Defines the verbs functions listed in verbs_calls.def as forwarders into the provider's libraries.
+// Defines the verbs functions of verbs_calls.def as forwarders into the provider's libraries.
 //
-// They are hidden symbols: libraries in this process that use verbs themselves keep finding the real ones.
-// Threading: bound once by load_provider() before any call; read-only afterwards.
+// They are hidden symbols, so other libraries in this process that use verbs still find the real ones.
+// Threading: load_provider() binds them once before any call; after that they are only read.
 #include "rdma/verbs/verbs_shim.hpp"
 
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-// The header wraps these in macros.
+// The header defines macros with these names.
 #undef ibv_query_port
 #undef ibv_reg_mr
 
@@ -20,7 +20,7 @@ struct Bound {
 #undef WEIR_VERBS_CALL
 };
 Bound bound;
-// Of Weir's libibverbs.so.1 alone (verbs/ibv/private_link.hpp); nullptr elsewhere.
+// Only Weir's libibverbs.so.1 has it (verbs/ibv/private_link.hpp); otherwise nullptr.
 bool (*bound_peer_inside)(ibv_qp*) = nullptr;
 
 }  // namespace
