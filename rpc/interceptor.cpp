@@ -17,7 +17,7 @@ Result<void> before(Interceptor& one, Call& call) {
   }
 }
 
-// Its call has ended, and what ended well is on its way: there is nobody that it could fail for.
+// The call has ended, and its result is on its way: an exception here could no longer fail it.
 template <class Interceptor, class Call>
 void after(Interceptor& one, Call& call, const CallEnd& end) {
   try {

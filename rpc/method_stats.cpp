@@ -10,8 +10,8 @@
 namespace weir::rpc {
 
 namespace {
-using FinePlace = metrics::LogBuckets<4>;  // sixteen to an octave
-constexpr unsigned unit_bits = 6;          // of 64 ns
+using FinePlace = metrics::LogBuckets<4>;  // sixteen buckets to an octave
+constexpr unsigned unit_bits = 6;          // units of 64 ns
 
 std::size_t fine_bucket(std::uint64_t ns) {
   return std::min(FinePlace::of(ns >> unit_bits), LatencyHistogram::fine_buckets - 1);
@@ -24,7 +24,7 @@ double fine_bucket_begin_ns(std::size_t index) {
 
 void LatencyHistogram::add(std::chrono::nanoseconds latency) {
   const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(latency.count(), 0));
-  const std::uint64_t us = (ns + 999) / 1000;  // a bucket's bound belongs to it
+  const std::uint64_t us = (ns + 999) / 1000;  // a bucket includes its upper bound
   const auto bucket = static_cast<std::size_t>(us <= 1 ? 0 : std::bit_width(us - 1));
   ++counts_[std::min(bucket, buckets - 1)];
   ++fine_[fine_bucket(ns)];

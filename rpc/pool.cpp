@@ -17,7 +17,7 @@ namespace {
 
 using asio::use_awaitable;
 
-// A timer that is to be found while it is waited for.
+// A timer that others can find while it is awaited.
 class Listed {
  public:
   Listed(std::unordered_set<asio::steady_timer*>& list, asio::steady_timer& timer)
@@ -33,12 +33,12 @@ class Listed {
   asio::steady_timer& timer_;
 };
 
-// Asked with `co_await asio::this_coro::cancellation_state`, which does not throw; any other await would.
+// Use with `co_await asio::this_coro::cancellation_state`, which does not throw; any other await would.
 bool cancelled(const asio::cancellation_state& state) {
   return state.cancelled() != asio::cancellation_type::none;
 }
 
-// A server is connected to: once for all that wait, who go on when that is over, however it ended.
+// One attempt to connect to a server, shared by all waiting calls. They continue when it ends.
 class Connecting {
  public:
   Connecting(KnownServer& known, const std::unordered_set<asio::steady_timer*>& waiting)
@@ -57,7 +57,7 @@ class Connecting {
   const std::unordered_set<asio::steady_timer*>& waiting_;
 };
 
-// An exception from the token provider, say, is no reason never to try again.
+// An exception, from the token provider for example, must not stop further attempts.
 asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOptions options) {
   try {
     co_return co_await connect(address, std::move(options));
@@ -66,7 +66,7 @@ asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOpt
   }
 }
 
-// Nor is one from the resolver.
+// Nor must one from the resolver.
 asio::awaitable<Result<std::vector<std::string>>> resolved_or_why(Resolver& resolver) {
   try {
     co_return co_await resolver.resolve();
@@ -74,7 +74,7 @@ asio::awaitable<Result<std::vector<std::string>>> resolved_or_why(Resolver& reso
     co_return fail(Errc::unreachable, std::string("the servers cannot be looked up: ") + thrown.what());
   }
 }
-// False: it cannot tell.
+// False: the resolver cannot report changes.
 asio::awaitable<bool> told_of_change(Resolver& resolver) {
   try {
     co_await resolver.changed();
@@ -84,19 +84,19 @@ asio::awaitable<bool> told_of_change(Resolver& resolver) {
   }
 }
 
-// A call that got no connection was not sent, whatever the reason.
+// A call that got no connection was not sent, whatever the reason, so another server may take it.
 bool may_go_elsewhere(Errc why) {
   return why != Errc::cancelled && why != Errc::deadline_exceeded && why != Errc::closed;
 }
 
-// The memory of `given`, which goes when the last that has it lets go.
+// Shares the memory of `given`; the last holder frees it.
 Buffer share(const std::shared_ptr<Buffer>& given) {
   using Owner = std::shared_ptr<Buffer>;
   return {given->span(), [](void* owner, std::byte*, std::size_t) { delete static_cast<Owner*>(owner); },
           new Owner(given)};
 }
 
-// With more words, and its details.
+// Adds words to an error and keeps its details.
 std::unexpected<Error> ended(Error why, const std::string& words) {
   why.what += words;
   return std::unexpected(std::move(why));
@@ -118,7 +118,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
 
   void start() {
     const auto spawn = [this](asio::cancellation_signal& stop, asio::awaitable<void> loop) {
-      // The loops end by cancellation, which they see as an exception.
+      // Cancellation, which arrives as an exception, ends the loops.
       asio::co_spawn(io_, std::move(loop),
                      asio::bind_cancellation_slot(stop.slot(), [](const std::exception_ptr&) {}));
     };
@@ -186,7 +186,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
   bool resolved_ = false;
   Error resolve_error_;
   bool closed_ = false;
-  std::unordered_set<asio::steady_timer*> waiting_;  // for addresses or a connection, each to its deadline
+  std::unordered_set<asio::steady_timer*> waiting_;  // for addresses or a connection, up to their deadlines
   asio::cancellation_signal stop_resolving_;
   asio::cancellation_signal stop_checking_;
 };
@@ -209,7 +209,7 @@ asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
     try {
       self->take_addresses(co_await resolved_or_why(*self->resolver_));
       told = self->closed_ || co_await told_of_change(*self->resolver_);
-    } catch (const std::bad_alloc&) {  // the same as of a resolver
+    } catch (const std::bad_alloc&) {  // as if the resolver had thrown it
     }
     if (told) continue;
     pause.expires_after(self->options_.resolve_pause);
@@ -236,7 +236,7 @@ void Pool::State::failed(KnownServer& known, Error why) {
   known.down_until = Clock::now() + wait_before(attempt, options_.retry, random_());
 }
 
-// Idle connections are closed, the others pinged; servers that the resolver no longer lists are let go of.
+// Closes idle connections, pings the others, and drops servers that the resolver no longer lists.
 asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
   asio::steady_timer timer(self->io_);
   while (!self->closed_) {
@@ -259,7 +259,7 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
   }
 }
 
-// One that there is no memory to begin is begun next time.
+// If there is no memory to begin, the next round begins it.
 void Pool::State::begin_check(const KnownServerPtr& known, PooledConnection& one) {
   try {
     const auto under_way = std::make_shared<const char>();
@@ -270,7 +270,7 @@ void Pool::State::begin_check(const KnownServerPtr& known, PooledConnection& one
   }
 }
 
-// `under_way` goes with the coroutine, however that ends.
+// The coroutine destroys `under_way`, however it ends.
 asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServerPtr known,
                                          std::shared_ptr<Client> client, std::shared_ptr<const void>) {
   const auto timeout = self->options_.check_timeout;
@@ -291,7 +291,7 @@ asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServe
   }
 }
 
-// Connects once for all that wait.
+// Connects once for all waiting calls.
 asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownServerPtr known) {
   const Connecting connecting(*known, self->waiting_);
   try {
@@ -300,11 +300,11 @@ asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, Known
     Result<Client> client = co_await connected_or_why(known->address, options);
     self->take_connection(known, std::move(client));
   } catch (const std::bad_alloc&) {
-    self->failed(*known, {Errc::unreachable, "no memory"});  // which takes none
+    self->failed(*known, {Errc::unreachable, "no memory"});  // this needs no memory
   }
 }
 
-// A server that failed has to answer besides.
+// A server that failed before must also answer a ping.
 void Pool::State::take_connection(const KnownServerPtr& known, Result<Client> client) {
   if (!client) return failed(*known, std::move(client.error()));
   if (closed_) return;
@@ -313,18 +313,18 @@ void Pool::State::take_connection(const KnownServerPtr& known, Result<Client> cl
   if (!known->well()) begin_check(known, known->connections.back());
 }
 
-// Spawned, so that it goes on for others when the call that began it is cancelled.
+// Spawned, so that it continues for others if the call that began it is cancelled.
 void Pool::State::connect_in_background(const KnownServerPtr& known) {
   if (!known->connecting)
     asio::co_spawn(io_, connect_to(shared_from_this(), known), [](const std::exception_ptr&) {});
 }
 
-// No call waits for it, or is sent there before it answered, as long as there is another.
+// As long as there is another server, no call waits for this one or goes there before it has answered.
 void Pool::State::try_failed_again() {
   for (const KnownServerPtr& one : known_.to_try_again(Clock::now())) connect_in_background(one);
 }
 
-// `known`, or another that is connected sooner.
+// Returns `known`, or another server that is connected sooner.
 asio::awaitable<Result<KnownServerPtr>> Pool::State::connected_one(std::shared_ptr<State> self,
                                                                    KnownServerPtr known, std::uint64_t key,
                                                                    Deadline deadline,
@@ -363,7 +363,7 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
     known = *connected;
   }
   tried.push_back(known);
-  best = known->best();  // a connection that was made moved the others
+  best = known->best();  // the new connection moved the others
   if (best == nullptr && known->well())
     co_return fail(Errc::connection_lost, "the connection to " + known->address + " ended at once");
   if (best == nullptr) co_return std::unexpected(known->last_error);
@@ -372,8 +372,8 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
   co_return best->client;
 }
 
-// Twice, if the server refused it for a token that the connection has replaced meanwhile. Each connection has
-// tokens of its own, so another one would not do.
+// Sends twice if the server refused a token that the connection has replaced meanwhile. Each connection has
+// its own tokens, so another connection would not help.
 asio::awaitable<Result<std::vector<std::byte>>> Pool::State::send(std::shared_ptr<Client> client,
                                                                   std::uint64_t method, CallOptions options,
                                                                   std::span<const std::byte> body,
@@ -405,7 +405,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
   KnownServers::Tried tried;
   self->budget_.called();
-  std::shared_ptr<Buffer> given;  // to every attempt
+  std::shared_ptr<Buffer> given;  // shared by every attempt
   if (options.attachment_given != nullptr)
     given = std::make_shared<Buffer>(std::move(*options.attachment_given));
   for (int attempt = 1;; ++attempt) {
@@ -419,7 +419,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
         co_return reply;
       }
       why = std::move(reply.error());
-      // A refused certificate: of a connection that was none (stream_transport.hpp).
+      // A refused certificate: there was no connection (stream_transport.hpp).
       if (why.code == Errc::tls) self->failed(*tried.back(), why);
     } else {
       why = std::move(client.error());

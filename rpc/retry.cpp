@@ -9,7 +9,7 @@ bool worth_retrying(Errc code, bool idempotent) {
     case Errc::overloaded:
     case Errc::draining:
     case Errc::unreachable:
-      return true;  // it did not run
+      return true;  // the call did not run
     case Errc::closed:
     case Errc::connection_lost:
       return idempotent;

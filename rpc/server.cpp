@@ -18,18 +18,18 @@ namespace weir::rpc {
 namespace {
 
 constexpr std::uint32_t most_threads = 256;
-constexpr std::size_t most_leaving = 64;  // of a thread, that are being told why; more are closed at once
+constexpr std::size_t most_leaving = 64;  // per thread, to be told why; further ones are closed at once
 
-// A thread's share of the connections. Belongs to that thread, but for `chain` and `totals`.
+// A thread's share of the connections. Only that thread uses it, except for `chain` and `totals`.
 struct Lane {
   asio::io_context& io;
   std::shared_ptr<const ServerChain> chain;
   std::shared_ptr<ServerTotals> totals;
   using Connections = std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>>;
   Connections connections;
-  Connections leaving;  // were refused; not of `open`
+  Connections leaving;  // refused; not counted in `open`
   std::shared_ptr<ThreadTurns> turns;
-  // Until look(), while there are connections; gone before its io_context.
+  // Runs until look() while there are connections; destroyed before its io_context.
   std::optional<asio::steady_timer> watch;
 };
 
@@ -63,7 +63,7 @@ struct Server::State {
                                        std::nullopt});
   }
 
-  // Runs `work` in the lane's thread: now, if it is this one.
+  // Runs `work` in the lane's thread; at once if that is this thread.
   template <class Work>
   void in_lane(std::size_t which, Work work) {
     Lane& lane = *lanes[which];
@@ -77,7 +77,7 @@ struct Server::State {
     return all;
   }
 
-  // In the thread of `io`.
+  // Call in the thread of `io`.
   void take(const std::shared_ptr<State>& self, asio::io_context& io, TransportPtr transport) {
     Lane& lane = **std::ranges::find(lanes, &io, [](const auto& one) { return &one->io; });
     const bool full = open.fetch_add(1) >= options.limits.most_connections;
@@ -101,7 +101,7 @@ struct Server::State {
                                : Error{Errc::draining, "the server takes no new calls: connect to another"});
   }
 
-  // Its end takes it out of the lane, be it served or being turned away.
+  // Its end removes it from the lane, whether it was served or refused.
   std::shared_ptr<ServerConnection> make_connection(const std::shared_ptr<State>& self, Lane& lane,
                                                     TransportPtr transport) const {
     auto forget = [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
@@ -114,7 +114,7 @@ struct Server::State {
                                               lane.turns, std::move(forget));
   }
 
-  // What connections do or leave, from time to time.
+  // Checks from time to time what connections do or have stopped doing.
   void watch(const std::shared_ptr<State>& self, Lane& lane) {
     if (lane.watch) return;
     lane.watch.emplace(lane.io, look_every());
@@ -122,7 +122,7 @@ struct Server::State {
       const auto state = weak.lock();
       if (cancelled || !state) return;
       lane.watch.reset();
-      const auto all = lane.connections;  // one may be given up
+      const auto all = lane.connections;  // a connection may be given up during the loop
       const auto now = PeerWatch::TimePoint::clock::now();
       for (const auto& [key, connection] : all) connection->look(now);
       state->give_memory_back();
@@ -136,8 +136,8 @@ struct Server::State {
     return std::clamp(shortest / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(1000));
   }
 
-  // The heap keeps what it was given back below blocks that are in use: after a client that did not read its
-  // replies, gigabytes.
+  // The heap keeps freed memory below blocks that are in use: gigabytes, after a client that
+  // did not read its replies.
   bool has_memory_to_give_back() const {
     constexpr std::size_t worth_it = 64 << 20;
     return rules->memory->peak() > 2 * rules->memory->used() + worth_it;
@@ -159,7 +159,7 @@ struct Server::State {
     draining = true;
     listeners.clear();
   }
-  // Those who have connected are to be told why; who is connecting, when that is done.
+  // Connected clients are told why; connecting ones are told once they have connected.
   void listen_no_more() {
     draining = true;
     for (const auto& listener : listeners) listener->accept_rest();
@@ -168,12 +168,12 @@ struct Server::State {
   const ServerOptions options;
   const std::shared_ptr<ServerRules> rules;
   std::shared_ptr<StatsKeeper> keeper;
-  std::vector<std::unique_ptr<Lane>> lanes;            // the first is the io_context's, then threads'
-  std::vector<std::unique_ptr<ServerThread>> threads;  // gone before the lanes
+  std::vector<std::unique_ptr<Lane>> lanes;            // the io_context's lane, then the threads'
+  std::vector<std::unique_ptr<ServerThread>> threads;  // destroyed before the lanes
   std::vector<std::unique_ptr<Listener>> listeners;
 
-  // Touched where a connection begins or ends, by every thread; `draining` is set before the threads are told
-  // to drain or stop what they have, so that none takes a connection after that.
+  // Changed by every thread when a connection begins or ends. `draining` is set before the threads are told
+  // to drain or stop their connections, so that none takes a connection after that.
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint32_t> open{0};
@@ -192,7 +192,7 @@ Server::~Server() {
   state_->stop(*state_->lanes[0]);
   for (std::size_t i = 1; i < state_->lanes.size(); ++i)
     state_->threads[i - 1]->end([this, i] { state_->stop(*state_->lanes[i]); });
-  state_->rules->blocking->stop();  // what runs in its threads tells those that go next
+  state_->rules->blocking->stop();  // its threads report to the ones that end next
   state_->threads.clear();
 }
 
@@ -221,7 +221,7 @@ void Server::drain() {
   state_->listen_no_more();
   for (std::size_t i = 0; i < state_->lanes.size(); ++i)
     state_->in_lane(i, [](Lane& lane) {
-      const auto connections = lane.connections;  // one may leave at once
+      const auto connections = lane.connections;  // a connection may leave during the loop
       for (const auto& [key, connection] : connections) connection->drain();
     });
 }

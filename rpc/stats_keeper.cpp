@@ -42,7 +42,7 @@ class StatsKeeper::Shard final : public ServerInterceptor {
 
   const bool threads_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string_view, MethodStats> by_method_;  // names are the registry's
+  std::unordered_map<std::string_view, MethodStats> by_method_;  // the registry owns the names
 };
 
 StatsKeeper::StatsKeeper(std::size_t threads) {

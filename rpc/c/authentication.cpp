@@ -1,4 +1,4 @@
-// Functions of a C program as a server's Authentication.
+// Wraps a C program's functions as a server's Authentication.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace weir::rpc::c {
 
 namespace {
 
-// What the program refused with; `otherwise` where it said nothing of its own.
+// The program's own error; `otherwise` if it gave none.
 std::unexpected<Error> refused(int code, const weir_rpc_error& said, Errc otherwise) {
   const std::string message(said.message, strnlen(said.message, sizeof said.message));
   const bool ours = code > 0 && code < static_cast<int>(Errc::bad_reply);
@@ -28,7 +28,7 @@ Result<Identity> authenticate(weir_rpc_authenticate ask, void* user, const Crede
   Identity identity;
   identity.name.assign(answer.name, strnlen(answer.name, sizeof answer.name));
   constexpr std::int64_t most_us = std::int64_t{1} << 50;  // 35 years
-  if (answer.valid_us != 0)                                // below it: over before it was looked at
+  if (answer.valid_us != 0)                                // if negative, it has already expired
     identity.expires = std::chrono::steady_clock::now() +
                        std::chrono::microseconds(std::clamp<std::int64_t>(answer.valid_us, 0, most_us));
   return identity;

@@ -1,7 +1,7 @@
-// A client for C programs: an rpc::Client in a thread of its own, calls from any thread.
+// A client for C programs: an rpc::Client in a thread of its own; calls may come from any thread.
 //
-// A call is a ForeignCall: made by the caller's thread, then the loop's alone, until its reply is handed
-// over. Each ends exactly once; what the connection did not end, abandon() does.
+// A call is a ForeignCall: the caller's thread makes it, then it belongs to the loop until its reply is
+// handed over. Each call ends exactly once; abandon() ends those that the connection did not.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ using namespace weir::rpc;
 
 constexpr std::byte no_arguments{0x90};  // MessagePack: an empty array
 
-// Hands a reply to whoever waits: the program's function, the queue, or weir_rpc_run.
+// Delivers a reply to the program's function, to the queue, or to weir_rpc_run.
 struct ForeignCall {
   std::uint64_t id = 0;
   std::string method;
@@ -59,7 +59,7 @@ struct weir_rpc_client final : public c::Loop {
         fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
   Result<void> connect(const std::string& address) {
-    const auto done = std::make_shared<std::promise<Result<void>>>();  // kept while it is being told
+    const auto done = std::make_shared<std::promise<Result<void>>>();  // kept alive while the result is set
     auto connected = done->get_future();
     post([&, this, done] {
       const auto engine = c::or_lack([&] { return c::engine_for(io(), address, options_); });
@@ -67,7 +67,7 @@ struct weir_rpc_client final : public c::Loop {
       options_.connect.transport.engine = *engine;
       if (!options_.token.empty()) options_.connect.token = [this] { return options_.token; };
       asio::co_spawn(io(), dial(address), [done](const std::exception_ptr& thrown, Result<void> result) {
-        // Looked at here: this thread may let go of it last.
+        // Rethrown here, because this thread may hold the last reference.
         if (thrown) result = c::or_lack([&]() -> Result<void> { std::rethrow_exception(thrown); });
         done->set_value(std::move(result));
       });
@@ -85,7 +85,7 @@ struct weir_rpc_client final : public c::Loop {
     post([this, started, fine] {
       calls_.emplace(started->id, started);
       if (!fine) return end(*started, std::unexpected(fine.error()));
-      // One that is cancelled before its first step never reaches end() by itself.
+      // A call cancelled before its first step never reaches end() by itself.
       auto over = [this, started](const std::exception_ptr&) {
         end(*started, fail(Errc::cancelled, "cancelled by the caller"));
       };
@@ -151,7 +151,7 @@ struct weir_rpc_client final : public c::Loop {
     client_.emplace(std::move(*client));
     co_return Result<void>();
   }
-  // weir::rpc::connect, which the member function hides.
+  // Calls weir::rpc::connect, which the member function hides.
   static asio::awaitable<Result<Client>> rpc_connect(std::string address, ConnectOptions options) {
     return weir::rpc::connect(std::move(address), std::move(options));
   }
@@ -197,9 +197,9 @@ struct weir_rpc_client final : public c::Loop {
   weir_rpc_options options_;
   std::optional<Client> client_;
   std::unordered_map<std::uint64_t, std::shared_ptr<ForeignCall>> calls_;
-  std::atomic<std::uint64_t> next_id_{1};  // partner: none; it only has to differ
+  std::atomic<std::uint64_t> next_id_{1};  // no partner: the ids only have to differ
   std::mutex waiting_mutex_;
-  std::deque<std::unique_ptr<weir_rpc_reply>> waiting_;  // at most as many as calls were started without done
+  std::deque<std::unique_ptr<weir_rpc_reply>> waiting_;  // at most one for each call without `done`
   const int fd_;
 };
 

@@ -1,4 +1,4 @@
-// Error numbers for C: their names, and what to do about each. The numbers are Errc's own.
+// Error numbers for C: their names, and advice for each. The numbers are those of Errc.
 #include <algorithm>
 #include <iterator>
 

@@ -10,7 +10,7 @@ namespace weir::rpc::c {
 namespace {
 constexpr std::chrono::seconds longest_farewell{2};
 
-// Signals are the program's, so none of them may be taken by a thread that is made meanwhile.
+// Signals belong to the program's threads, so block them while a thread is created here.
 class NoSignals {
  public:
   NoSignals() {
@@ -29,7 +29,7 @@ class NoSignals {
 
 Loop::Loop() : guard_(io_.get_executor()) {
   {
-    const NoSignals here;  // also where there can be no thread
+    const NoSignals here;  // unblocks signals even if no thread can be made
     thread_ = std::thread([this] { thread(); });
   }
   pthread_setname_np(thread_.native_handle(), "weir-rpc");
@@ -40,7 +40,7 @@ Loop::~Loop() = default;
 void Loop::thread() {
   io_.run();
   io_.restart();
-  io_.run_for(longest_farewell);  // returns as soon as all connections are closed
+  io_.run_for(longest_farewell);  // returns once all connections are closed
   abandon();
   if (ends_itself_) delete this;
 }

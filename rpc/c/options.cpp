@@ -1,4 +1,4 @@
-// Settings by name, and the engine that RDMA addresses want.
+// Settings by name, and the engine for RDMA addresses.
 #include "rpc/c/options.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// A server for C programs: an rpc::Server in a thread of its own; handlers get a request that they answer
-// when and from where they like.
+// A server for C programs: an rpc::Server in a thread of its own. A handler gets a request, which it may
+// answer at any time and from any thread.
 //
-// A request and the coroutine that waits for its answer share an Exchange. Its answer, its timer and its
-// coroutine belong to the loop; whoever answers, posts there. Either may outlive the other, and both the
-// server: a request finds its loop through Door, which the server closes when it goes.
+// A request and the coroutine that waits for its answer share an Exchange. Its answer, timer and coroutine
+// belong to the loop; a thread that answers posts to the loop. The request and the coroutine may outlive each
+// other and the server: a request reaches its loop through Door, which the server closes when it ends.
 #include <asio/co_spawn.hpp>
 #include <asio/redirect_error.hpp>
 #include <atomic>
@@ -20,11 +20,11 @@ using namespace weir::rpc;
 
 constexpr std::byte nil{0xc0};  // MessagePack
 
-// The way into a loop that may be gone. The lock makes the loop stay while something is posted to it.
+// The way into a loop that may be gone. Its lock keeps the loop alive while work is posted.
 class Door {
  public:
   explicit Door(c::Loop& to) : to_(&to) {}
-  // False, with `work` untouched, if there is nobody any more.
+  // False if the loop is gone; `work` is then unchanged.
   template <class Work>
   bool post(Work& work) {
     const std::lock_guard lock(mutex_);
@@ -58,10 +58,10 @@ struct Exchange {
   std::string identity;
   std::optional<Context::Clock::time_point> deadline;
   std::shared_ptr<Door> door;
-  // Set in the loop, read by whoever works on the request; it only hints that work may stop.
+  // Set in the loop and read by the working thread: only a hint that work may stop.
   std::atomic<bool> cancelled{false};
-  // The loop's:
-  asio::steady_timer* waiting = nullptr;  // the coroutine's, while there is one
+  // Used only in the loop:
+  asio::steady_timer* waiting = nullptr;  // the coroutine's timer, while it exists
   std::unique_ptr<Answer> answer;
 };
 
@@ -79,7 +79,7 @@ struct weir_rpc_request {
 
 namespace {
 
-// Tells the exchange when its coroutine ends, however it does.
+// Tells the exchange when its coroutine ends, however it ends.
 class Waiting {
  public:
   Waiting(std::shared_ptr<Exchange> exchange, asio::steady_timer& timer) : exchange_(std::move(exchange)) {
@@ -129,11 +129,11 @@ void answer_request(weir_rpc_request* request, std::unique_ptr<Answer> answer) {
     exchange->answer = std::move(answer);
     if (exchange->waiting != nullptr) exchange->waiting->cancel();
   };
-  // Without a server the answer goes nowhere, and what it owns is released here.
+  // Without a server the answer goes nowhere, and its memory is released here.
   static_cast<void>(owned->exchange->door->post(work));
 }
 
-// An attachment in the program's memory, and how the program hears that it is free again.
+// An attachment in the program's memory, and the function that tells the program when it is free again.
 struct Lent {
   weir_rpc_release release;
   void* owner;
@@ -183,7 +183,7 @@ struct weir_rpc_server final : public c::Loop {
       if (!engine) return std::unexpected(engine.error());
       TransportOptions known;
       known.engine = *engine;
-      have_engine_ = *engine != nullptr && engine_of(io(), known);  // the server's listener finds it there
+      have_engine_ = *engine != nullptr && engine_of(io(), known);  // the listener finds the engine there
     }
     listening_ = true;
     return server_->listen(address);
@@ -198,7 +198,7 @@ struct weir_rpc_server final : public c::Loop {
     door_->close();
     server_->stop();
   }
-  void abandon() override {}  // requests are their handlers'
+  void abandon() override {}  // requests belong to their handlers
 
   weir_rpc_options options_;
   std::shared_ptr<Door> door_;

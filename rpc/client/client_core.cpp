@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned slot_bits = 24;
 constexpr std::uint64_t slot_mask = (1u << slot_bits) - 1;
 
-// A trace, and the caller's types where they are not unusually many.
+// Room for a trace and, unless they are unusually many, the caller's types.
 constexpr std::size_t before_arguments_bytes = trace_context_bytes + CallerSchema::fixed_bytes + 512;
 
 std::uint32_t wire_timeout(std::chrono::microseconds timeout) {
@@ -26,7 +26,7 @@ std::uint32_t wire_timeout(std::chrono::microseconds timeout) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), UINT32_MAX));
 }
 
-// A call that hears of its end in a turn of its own; should the io_context go before that, it is freed.
+// A call that is told of its end in a later turn; if the io_context goes before that, the call is freed.
 struct Abandon {
   void operator()(PendingCall* call) const { call->abandon(); }
 };
@@ -38,7 +38,7 @@ Bytes copy_of(std::span<const std::byte> body) {
   return copy;
 }
 
-// The call whose frame was too large; 0, which no call has, if the server does not say.
+// The call whose frame was too large; 0, which is no call's id, if the server does not say.
 std::uint64_t culprit_in(const Buffer& attachment) {
   std::uint64_t id = 0;
   if (attachment.size() == sizeof id) std::memcpy(&id, attachment.data(), sizeof id);
@@ -65,7 +65,7 @@ Error failure_in(const FrameHeader& header, std::span<const std::byte> body) {
 }
 }  // namespace
 
-// The clients of an io_context, whose calls end with it.
+// The clients of an io_context: their calls end with it.
 class ClientsOfContext final : public asio::execution_context::service {
  public:
   using key_type = ClientsOfContext;
@@ -81,7 +81,7 @@ class ClientsOfContext final : public asio::execution_context::service {
  private:
   void shutdown() override {
     while (!clients_.empty()) {
-      // What a freed coroutine owned may be clients, this one among them.
+      // A freed coroutine may have owned clients, including this one.
       const auto client = std::static_pointer_cast<ClientCore>((*clients_.begin())->shared_from_this());
       clients_.erase(clients_.begin());
       client->context_clients_ = nullptr;
@@ -105,8 +105,8 @@ ClientCore::~ClientCore() {
 }
 
 void ClientCore::abandon_calls() {
-  close();  // a freed coroutine may cancel calls of its own: nothing is to be sent
-  // By index: slots may be released, not added, meanwhile.
+  close();  // a freed coroutine may cancel calls of its own: send nothing
+  // By index: meanwhile slots may be released, but none added.
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].state != State::waiting) continue;
     PendingCall* const call = slots_[i].call;
@@ -156,7 +156,7 @@ void ClientCore::put_types(Draft& draft, const MethodSchema& schema) {
   draft.schema = told.id;
 }
 
-// What a call that ended tells of the server: it heard the types, or does not remember them.
+// What the end of a call tells us: the server knows the types now, or has forgotten them.
 void ClientCore::learn(const Slot& slot, std::uint16_t status) {
   if (slot.schema == 0) return;
   std::uint64_t& told = told_schemas_[slot.schema % told_schemas_.size()];
@@ -183,7 +183,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
                     std::to_string(limits_.request.attachment_bytes) +
                     ": raise ConnectionLimits::request, and ServerLimits::frame at the server");
   }
-  // A stream lasts as long as it likes unless somebody says otherwise.
+  // A stream has no timeout unless the caller sets one.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
   const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
   const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
@@ -220,7 +220,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   return header.id;
 }
 
-// What stays with its caller may be written to as soon as the call has ended.
+// The caller may reuse its own attachment once the call has ended, so copy it if it is sent in place.
 Buffer ClientCore::attachment_of(const CallOptions& options) {
   if (options.attachment_given != nullptr) return std::move(*options.attachment_given);
   const std::span<const std::byte> lent = options.attachment;
@@ -230,7 +230,7 @@ Buffer ClientCore::attachment_of(const CallOptions& options) {
   return copy;
 }
 
-// There is room in free_ for all slots at once: giving one back takes no memory.
+// free_ has room for all slots, so that releasing a slot needs no memory.
 void ClientCore::add_slot() {
   constexpr std::size_t least = 8;
   if (free_.capacity() <= slots_.size()) free_.reserve(std::max(least, 2 * slots_.size()));
@@ -289,7 +289,7 @@ void ClientCore::end(Slot& slot, Result<std::span<const std::byte>> body) {
   }
   if (slot.state != State::waiting) return;
   PendingCall* call = slot.call;
-  release(slot);  // first: the completion may make the next call
+  release(slot);  // first, because the completion may make the next call
   call->complete(std::move(body));
 }
 
@@ -333,16 +333,16 @@ bool ClientCore::on_arrival(Frame& frame) {
   }
   if (frame.header.kind != FrameKind::reply)
     return give_up({Errc::protocol, "the server sent what only clients send"});
-  if (frame.header.id == 0)  // of the connection as a whole
+  if (frame.header.id == 0)  // for the connection as a whole
     return give_up(failure_in(frame.header, frame.body), culprit_in(frame.attachment));
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
-  // Of the calls that were refused for one token, the first asks for the next token.
+  // If several calls were refused for one token, the first of them asks for the next token.
   if (frame.header.status == static_cast<std::uint16_t>(Errc::unauthenticated) &&
       slot->tokens == tokens_sent_) {
     static_cast<void>(send_token());
-    slot = find(frame.header.id);  // whoever gives the token may call, too
+    slot = find(frame.header.id);  // the token's provider may have made calls, too
     if (slot == nullptr) return is_open();
   }
   learn(*slot, frame.header.status);
@@ -367,7 +367,7 @@ bool ClientCore::give_up(const Error& why, std::uint64_t culprit) {
   return false;
 }
 
-// False: the server broke the protocol. What comes for a stream that has ended was on its way then.
+// False: the server broke the protocol. A frame for a stream that has ended was sent before it knew.
 bool ClientCore::stream_frame(const Frame& frame) {
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;
@@ -413,7 +413,7 @@ void ClientCore::end_because(Error why) {
 
 void ClientCore::on_end(const Error& cause) { end_calls(cause, oversize_call(), "this end"); }
 
-// What is too large is the doing of one call; the others lose their connection.
+// One call caused an oversized frame; the others only lose their connection.
 void ClientCore::end_calls(const Error& cause, std::uint64_t culprit, const std::string& who) {
   const bool of_one = cause.code == Errc::too_large;
   const Error of_others{of_one ? Errc::connection_lost : cause.code,
@@ -432,7 +432,7 @@ void ClientCore::leave_if_drained() {
 
 void ClientCore::close_calls(const Error& why) {
   deadlines_.cancel();
-  // By index: a completion may make calls, which fail at once, or let go of the client.
+  // By index: a completion may make calls, which fail at once, or release the client.
   const auto self = shared_from_this();
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].state != State::free) end(slots_[i], std::unexpected(why));

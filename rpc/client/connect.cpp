@@ -1,4 +1,4 @@
-// How a client's connection is made: resolve, connect, shake hands.
+// Makes a client's connection: resolve, connect, shake hands.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -34,7 +34,7 @@ std::unexpected<Error> unreachable(const Address& address, const std::string& wh
               "cannot connect to " + address.text() + ": " + why + "; is the server running there?");
 }
 
-// Where the listener's queue is full this waits for room, as connect(2) does for TCP: unix(7) says EAGAIN.
+// If the listener's queue is full, waits for room, as TCP's connect(2) does: unix(7) returns EAGAIN instead.
 asio::awaitable<Result<TransportPtr>> connect_unix(asio::io_context& io, Address address,
                                                    std::chrono::milliseconds timeout) {
   sockaddr_un name{};
@@ -56,7 +56,7 @@ asio::awaitable<Result<TransportPtr>> connect_unix(asio::io_context& io, Address
   }
 }
 
-// Not asio::async_connect(), which opens a socket of its own for each: what is set before is lost.
+// Not asio::async_connect(): it opens a new socket for each address, which loses the options already set.
 asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver::results_type& found,
                                         std::error_code& error) {
   error = asio::error::host_not_found;
@@ -74,7 +74,7 @@ asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver
   }
 }
 
-// What the host is, in the order in which to try; itself, if it is a number.
+// Resolves the host; the addresses are in the order to try. A numeric host is its own address.
 asio::awaitable<tcp::resolver::results_type> find(tcp::resolver& resolver, const Address& address,
                                                   std::error_code& error) {
   const auto number = asio::ip::make_address(address.host, error);
@@ -129,7 +129,7 @@ asio::awaitable<Result<TransportPtr>> connect_rdma_to(rdma::Engine& engine, rdma
   co_return co_await make_tls_transport(std::move(*stream), std::move(tls), peer);
 }
 
-// One address of the host after the other, in the time for all of them.
+// Tries the host's addresses one after the other, within one time limit for all.
 asio::awaitable<Result<TransportPtr>> connect_rdma(asio::io_context& io, Address address,
                                                    ConnectOptions options, TlsPeer tls) {
   const auto engine = engine_of(io, options.transport);
@@ -182,7 +182,7 @@ asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address
   co_return fail(Errc::bad_address, "an address of no transport");
 }
 
-// Until the server has said hello. Where it says instead that it will not have this client, calls say so.
+// Waits for the server's hello. If the server refuses this client instead, calls report that.
 asio::awaitable<Result<void>> greeted(std::shared_ptr<ClientCore> core, std::string address,
                                       std::chrono::milliseconds timeout) {
   asio::steady_timer patience(core->io(), deadline_from(Deadline::clock::now(), timeout));
@@ -216,7 +216,7 @@ asio::awaitable<Result<Client>> connect(std::string address) {
 
 asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions options) {
   const auto executor = co_await asio::this_coro::executor;
-  // Asio 1.22's target() does not compare types, which is left to whoever asks.
+  // Asio 1.22's target() does not compare types; the caller must.
   using Plain = asio::io_context::executor_type;
   const bool is_plain = executor.target_type() == typeid(Plain);
   const auto* plain = is_plain ? executor.target<Plain>() : nullptr;
@@ -255,7 +255,7 @@ asio::awaitable<Result<void>> Client::ping(std::shared_ptr<ClientCore> core,
                                            std::chrono::microseconds timeout) {
   CallOptions options;
   options.timeout = timeout;
-  Result<std::uint64_t> id(0);  // without a core, StartedCall says so
+  Result<std::uint64_t> id(0);  // without a core, StartedCall reports that
   if (core) {
     if (auto draft = core->begin(0)) {
       draft->kind = FrameKind::ping;

@@ -242,7 +242,7 @@ bool MsgpackReader::array(std::size_t& elements) { return count(MsgpackType::arr
 bool MsgpackReader::map(std::size_t& pairs) { return count(MsgpackType::map, pairs); }
 
 bool MsgpackReader::skip() {
-  // Counted, not recursive: each container replaces itself by what is in it.
+  // Counted, not recursive: each container replaces itself by its elements.
   for (std::uint64_t left = 1; left > 0; --left) {
     std::size_t inside = 0;
     std::span<const std::byte> bytes;

@@ -16,10 +16,10 @@ enum class Kind : std::uint8_t { scalar, optional, list, map, tuple, variant, re
 
 struct Type {
   Kind kind = Kind::scalar;
-  std::string_view name;                 // of a scalar, "i64"; of a record, its own
-  std::string_view unit;                 // of a scalar
-  std::vector<const Type*> parts;        // a record's are in order
-  std::vector<std::string_view> fields;  // their names
+  std::string_view name;                 // "i64" for a scalar, its own name for a record
+  std::string_view unit;                 // for a scalar
+  std::vector<const Type*> parts;        // in order for a record
+  std::vector<std::string_view> fields;  // a record's field names
 };
 
 struct Parameter {
@@ -34,7 +34,7 @@ struct Shape {
   const Type* result = nullptr;
 };
 
-// The text as a tree, whose nodes it owns: records may hold themselves.
+// The schema text as a tree. It owns its nodes, because records may contain themselves.
 class Parsed {
  public:
   explicit Parsed(std::string_view text) : rest_(text) {
@@ -146,7 +146,7 @@ class Parsed {
   bool broken_ = false;
 };
 
-// For a sentence: a record by its name.
+// The type as words for a sentence; a record goes by its name.
 std::string told(const Type& type) {
   const auto list = [&](std::string_view open, std::string_view between, std::string_view close) {
     std::string text(open);
@@ -174,7 +174,7 @@ std::string told(const Type& type) {
 }
 
 struct Number {
-  char sign = 0;  // 'i', 'u' or 'f'; 0: it is none
+  char sign = 0;  // 'i', 'u' or 'f'; 0: not a number
   int bits = 0;
 };
 Number number_of(std::string_view name) {
@@ -185,7 +185,7 @@ Number number_of(std::string_view name) {
   return number;
 }
 
-// Every value of the one is a value of the other.
+// Whether every value of `written` is also a value of `reads`.
 bool holds(Number reads, Number written) {
   if (reads.sign == 0 || written.sign == 0) return false;
   if (reads.sign == written.sign) return reads.bits >= written.bits;
@@ -193,10 +193,10 @@ bool holds(Number reads, Number written) {
   return reads.sign == 'f' && written.bits < (reads.bits == 32 ? 24 : 53);
 }
 
-// Walks what is written and what is read side by side.
+// Compares what is written with what is read, side by side.
 class Check {
  public:
-  // Who writes, and who reads: "the caller", "the server".
+  // The names of the two sides: "the caller", "the server".
   Check(std::string_view writer, std::string_view reader) : writer_(writer), reader_(reader) {}
 
   void see(const std::string& where, const Type* written, const Type* read) {
@@ -233,7 +233,7 @@ class Check {
   }
 
   void see_records(const std::string& where, const Type& written, const Type& read) {
-    if (!seen_.insert({&written, &read}).second) return;  // it holds itself
+    if (!seen_.insert({&written, &read}).second) return;  // it contains itself
     const std::size_t common = std::min(written.fields.size(), read.fields.size());
     for (std::size_t i = 0; i < common; ++i) {
       const std::string field = where + ", field " + std::to_string(i + 1) + " of " + std::string(read.name);
@@ -262,7 +262,7 @@ std::string count_of(std::size_t arguments) {
   return std::to_string(arguments) + (arguments == 1 ? " argument" : " arguments");
 }
 
-// How many arguments may come is seen when they do; here, whether any number would do for both.
+// The number of arguments is checked when they come; here we check whether any number suits both.
 std::optional<std::string> wrong_number(const Shape& caller, const Shape& server) {
   const auto least = [](const Shape& one) {
     return static_cast<std::size_t>(std::ranges::count(one.parameters, false, &Parameter::optional));
@@ -299,7 +299,7 @@ std::optional<std::string> why_not_callable(std::string_view callers, std::strin
   if (sent.why()) return sent.why();
   Check back("the server", "the caller");
   back.see("what it writes", to.writes, from.writes);
-  // Who waits for nothing reads over whatever comes.
+  // A caller that expects no result ignores whatever comes.
   const bool nothing =
       from.result == nullptr || (from.result->kind == Kind::scalar && from.result->name == "nil");
   if (!nothing && to.result == nullptr) return "the caller waits for a result, the server gives none";

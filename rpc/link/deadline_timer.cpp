@@ -9,7 +9,7 @@ DeadlineTimer::DeadlineTimer(FrameLink& link, EndLate end_late)
 
 namespace {
 
-// Ten times what looking at them takes, about. Few are not worth a pause.
+// About ten times the cost of looking at the calls. A few calls need no pause.
 Deadline::duration pause_after(std::size_t calls) {
   constexpr std::size_t few = 256;
   constexpr std::chrono::nanoseconds for_each{500};
@@ -26,11 +26,11 @@ void DeadlineTimer::arm(Deadline at) {
     const auto link = weak.lock();
     if (!error && link) look();
   });
-  armed_for_ = at;  // last: there may be no memory to wait
+  armed_for_ = at;  // last: waiting may run out of memory
 }
 
 void DeadlineTimer::look() {
-  armed_for_ = no_deadline;  // before calls end: others may begin then
+  armed_for_ = no_deadline;  // before calls end, because others may begin then
   const Look seen = end_late_(std::chrono::steady_clock::now());
   if (const auto pause = pause_after(seen.calls); pause.count() > 0)
     pause_ends_ = std::chrono::steady_clock::now() + pause;

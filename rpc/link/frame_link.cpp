@@ -45,7 +45,7 @@ void FrameLink::ending_on(OrderlyEnd::Next next) {
   on_gone();
 }
 
-// Only what goes out at once is worth it, and what is compressed must lie in one piece.
+// Worth it only if it is sent at once. A body to be compressed must lie in one piece.
 bool FrameLink::may_refer(const BodySize& expected) const {
   return is_large(expected.referable) && !is_large(expected.bytes - expected.referable) &&
          pack_from_ == never && !blocked_;
@@ -86,7 +86,7 @@ void FrameLink::say_hello() {
   send(settings);
 }
 
-// An end that takes nothing sends nothing compressed either: it was not asked to.
+// An end that accepts no compression sends none either: it did not ask for any.
 void FrameLink::on_settings(const FrameHeader& header) {
   if (!announced_) say_hello();
   peer_hello_ = hello_of(header.id);
@@ -96,7 +96,7 @@ void FrameLink::on_settings(const FrameHeader& header) {
 }
 
 namespace {
-// Where there is no memory for what it is compressed into, it goes as it is.
+// If there is no memory for the compressed body, the body is sent as it is.
 bool got_smaller(Compression with, std::span<const std::byte> body, Bytes& to) {
   try {
     return compress(with, body, to);
@@ -120,12 +120,12 @@ CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
     stats_.compressed_sent += counts;
     on_packed(counts);
   }
-  packed_.clear();  // also of what did not get smaller
+  packed_.clear();  // even if it did not get smaller
   packed_.shrink(keep_unpacked_bytes);
   return counts;
 }
 
-// False: it cannot be, and the link has ended.
+// False: the body is invalid, and the link has ended.
 bool FrameLink::unpack(Frame& frame, Bytes& into) {
   const std::uint32_t taken = announced_ && compression_.with != Compression::none ? all_compressions : 0;
   Result<void> plain = decompress(frame.body, taken, frame_limits_.body_of(frame.header), into);
@@ -167,8 +167,8 @@ void FrameLink::queue_frame(std::size_t begin, FrameHeader header, Buffer attach
   }
 }
 
-// Part of a frame is out, maybe, and there is no memory for the rest, which may lie where the application
-// will not leave it.
+// Part of a frame may have been sent, and there is no memory to keep the rest, which the
+// application may overwrite.
 void FrameLink::lose_frame() {
   references_.clear();
   if (closed_) return out_.clear();
@@ -177,7 +177,7 @@ void FrameLink::lose_frame() {
   asio::post(io_, to_tell_of_it_.serve([self = shared_from_this()] { self->tell_of_frame_loss(); }));
 }
 
-// There may be no memory yet to say it in many words.
+// There may be no memory for a long message.
 void FrameLink::tell_of_frame_loss() {
   try {
     on_end(frame_loss());
@@ -199,7 +199,7 @@ void FrameLink::let_go_outgoing(std::uint64_t id) {
   }
 }
 
-// A frame may turn out to be larger or, compressed, smaller than it was begun.
+// A frame may turn out larger than announced or, compressed, smaller.
 void FrameLink::place_frame(std::size_t begin) {
   if (!references_.empty()) {
     for (const Reference& reference : references_) out_.lend(reference.position, reference.bytes);
@@ -225,7 +225,7 @@ void FrameLink::send(const FrameHeader& header) {
   end_frame(begin_frame(), header);
 }
 
-// In a round the round's end flushes; outside, whatever else runs now may add to the same write.
+// Within a round the round's end flushes; outside, other code that runs now may add to the same write.
 void FrameLink::flush_soon() {
   if (in_round_ || flush_posted_ || blocked_ || closed_) return;
   flush_posted_ = true;
@@ -235,7 +235,7 @@ void FrameLink::flush_soon() {
   });
 }
 
-// The user is not called before flush(): code that ends a frame is in the middle of something.
+// Does not call the user before flush(): code that ends a frame is in the middle of its work.
 void FrameLink::write_out() {
   std::array<asio::const_buffer, 64> pieces;
   while ((!closed_ || ending_) && !blocked_ && !out_.empty()) {
@@ -273,9 +273,9 @@ void FrameLink::check(const Result<void>& read) {
   end_orderly(read.error());
 }
 
-// What a peer sends ends its own connection and no more, also where there is no memory for it. Whatever else
-// is thrown takes what followed in the same read with it: the link ends, and whoever runs the io_context
-// hears.
+// A peer's input may end its own connection and no more, even if there is no memory for it. Any
+// other exception drops the rest of the same read: the link ends, and the exception goes on to the
+// caller of the io_context.
 template <class Read>
 void FrameLink::guard(Read read) {
   const auto self = shared_from_this();
@@ -329,7 +329,7 @@ void FrameLink::round_ended() {
   if (ending_) return reader_.forget();
   const auto self = shared_from_this();
   ++stats_.rounds;
-  guard([this]() -> Result<void> {  // what was put aside may have its turn
+  guard([this]() -> Result<void> {  // frames set aside may have their turn
     on_round_end();
     return {};
   });
@@ -371,7 +371,7 @@ bool FrameLink::on_frame(Frame& frame) {
 
 bool FrameLink::hand_on(Frame& frame) {
   if ((frame.header.flags & FrameFlag::compressed) == 0) return on_arrival(frame) && !closed_;
-  // Whoever hears of it may hand on another before it is done with this one.
+  // A receiver may pass on another frame before it has finished with this one.
   Bytes plain = std::move(unpacked_);
   const bool goes_on = unpack(frame, plain) && on_arrival(frame) && !closed_;
   plain.clear();

@@ -119,7 +119,7 @@ void StreamChannel::grant() {
   link_->send(header);
 }
 
-// Rung, or cancelled with the coroutine that waits. Spurious rings are the callers' loops' business.
+// Ends when the bell rings or the waiting coroutine is cancelled. Callers loop, so spurious rings are fine.
 asio::awaitable<Result<void>> StreamChannel::wait(Bell& bell) {
   std::error_code ignored;
   ++bell.waiting;
@@ -189,7 +189,7 @@ namespace {
 asio::awaitable<Result<void>> done(Result<void> result) { co_return result; }
 }  // namespace
 
-// A coroutine begins only when it is awaited: the frame is ended here.
+// A coroutine starts only when it is awaited, so end the frame here.
 asio::awaitable<Result<void>> StreamChannel::end_write(Bytes held) {
   if (const auto begin = std::exchange(writing_, std::nullopt)) return done(end_item(*begin));
   return write_held(std::move(held));

@@ -26,9 +26,9 @@ std::uint64_t hash_of(std::string_view text) {
   return mix(hash);
 }
 
-// Consistent hashing by the highest weight (Thaler and Ravishankar, 1998): each server weighs hash(key,
-// server), and the heaviest gets the call. One that goes takes only its own keys with it; there is no ring to
-// keep.
+// Consistent hashing by highest weight (Thaler and Ravishankar, 1998): each server weighs
+// hash(key, server), and the heaviest gets the call. A server that leaves moves only its own keys,
+// and no ring must be kept.
 std::optional<std::size_t> Balancer::choose(std::span<const Candidate> candidates, std::uint64_t key) {
   const std::size_t count = candidates.size();
   std::optional<std::size_t> best;

@@ -53,7 +53,7 @@ KnownServerPtr KnownServers::choose_of(std::uint64_t key, Usable usable) {
   return chosen ? all_[*chosen] : nullptr;
 }
 
-// Where all were tried, again of all.
+// Chooses among the servers not yet tried; once all have been tried, among all again.
 KnownServerPtr KnownServers::choose(std::uint64_t key, const Tried& tried, Clock::time_point now) {
   const bool fresh = untried_left(tried, now);
   return choose_of(key, [&](const KnownServerPtr& one) {

@@ -71,9 +71,9 @@ class Dns final : public Resolver {
   const std::chrono::milliseconds every_;
 };
 
-// What events of a folder say of a file in it: it may have changed also where the kernel lost events, or the
-// folder is no longer the one of that name. (Not in the coroutine: GCC 12 cannot keep an inotify_event in a
-// coroutine's frame.)
+// What a folder's events say about a file in it. It may also have changed if the kernel lost
+// events or the name now means another folder. (Not in the coroutine: GCC 12 cannot keep an
+// inotify_event in a coroutine's frame.)
 enum class Seen { nothing, change, end };
 Seen seen_in(std::span<const char> events, std::string_view file) {
   Seen seen = Seen::nothing;
@@ -88,7 +88,7 @@ Seen seen_in(std::span<const char> events, std::string_view file) {
   return seen;
 }
 
-// Watches the folder, because editors and deployments replace files instead of writing them.
+// Watches the folder, because editors and deployments replace a file instead of writing it.
 class WatchedFile final : public Resolver {
  public:
   explicit WatchedFile(std::string path) : path_(std::move(path)) {}
@@ -125,7 +125,7 @@ class WatchedFile final : public Resolver {
   }
 
  private:
-  // Without inotify (no descriptors left, say, or no such folder) the file is read again every second.
+  // Without inotify (no descriptors left, or no such folder) the file is read again every second.
   void watch(const asio::any_io_executor& executor) {
     const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0) return;

@@ -30,7 +30,7 @@ struct BlockingThreads::State {
       lock.unlock();
       job.run();
       job.told({});
-      job = Job();  // what it owns goes before the next is waited for
+      job = Job();  // free what it owns before waiting for the next
       lock.lock();
       --running;
     }

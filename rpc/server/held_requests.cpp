@@ -6,11 +6,11 @@
 namespace weir::rpc {
 
 namespace {
-// Overhead of the list and the table.
+// The overhead of the list and the table.
 constexpr std::size_t upkeep_bytes = 72;
 
-// What is left for its caller after `waited`; nothing: it has given up. Unlike for ever (0) and what is
-// longer than the field can say, which both stay.
+// The time left for the caller after `waited`; nullopt: it has given up. "For ever" (0) and the largest value
+// of the field, which may mean a longer time, stay as they are.
 std::optional<std::uint32_t> left_of(std::uint32_t timeout_us, std::chrono::steady_clock::duration waited) {
   if (timeout_us == 0 || timeout_us == UINT32_MAX) return timeout_us;
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited).count();
@@ -58,7 +58,7 @@ void HeldRequests::clear() {
   bytes_ = 0;
 }
 
-// Before it is moved away.
+// Call before `gone` is moved away.
 void HeldRequests::forget(const Waiting& gone) {
   bytes_ -= upkeep_bytes + gone.request.bytes();
   for (const Held& each : gone.followers) bytes_ -= each.bytes();

@@ -1,4 +1,4 @@
-// Who a connection's client is, and which functions it may call.
+// Identifies a connection's client and decides which functions it may call.
 #include <exception>
 #include <memory>
 #include <string>
@@ -18,8 +18,8 @@ FrameLimits ServerConnection::first_limits(const ServerRules& rules) {
   return first;
 }
 
-// False: refused, and the connection has ended: nothing ran on it. Where calls did already, they go on, and
-// it is later ones that are refused.
+// False: refused, and the connection has ended; nothing ran on it. If calls have run already, they continue,
+// and only later ones are refused.
 bool ServerConnection::authenticate(std::string token) {
   if (!rules_->authentication.authenticate) return true;
   const Credentials credentials{std::move(token), transport().peer_certificate(), transport().peer()};
@@ -48,7 +48,7 @@ bool ServerConnection::authenticate(std::string token) {
   return false;
 }
 
-// A request beyond what strangers may send: by now the client has shown all that it will.
+// A request beyond the limits for strangers: by now the client has sent all the credentials it will send.
 bool ServerConnection::may_lift_limits(const FrameHeader& header) {
   const bool fits_then = with_items(limits_.frame, limits_.stream_window_bytes).hold(header);
   return header.kind == FrameKind::request && fits_then && !known() && authenticate({});

@@ -1,4 +1,4 @@
-// What a connection holds of its server's memory and time, and when it is given up for that.
+// A connection's use of its server's memory and time, and when the connection is given up for it.
 #include <algorithm>
 #include <utility>
 
@@ -33,8 +33,8 @@ std::size_t ServerConnection::held_bytes() const {
   return waiting_bytes() + held_.bytes() + call_bytes_ + stream_bytes() + (is_open() ? arrived_bytes() : 0);
 }
 
-// A connection that crosses a limit releases what it holds itself: waiting for others to do so could take for
-// ever.
+// A connection that crosses a limit releases what it holds itself: waiting for others to do
+// so could take for ever.
 void ServerConnection::mind_memory() {
   if (!is_open()) return;
   const std::size_t held = held_bytes();

@@ -20,7 +20,7 @@ std::unexpected<Error> threw_something(const Registered& method) {
   return fail(Errc::failed, method.name + " threw what is no std::exception");
 }
 
-// Ends with what the function said, or what it threw.
+// Returns what the function returned or threw.
 asio::awaitable<Result<void>> run(RunningCall& call) {
   try {
     co_return co_await call.method.later(call.method.object, call.context, call.body.span(), call.reply);
@@ -92,7 +92,7 @@ bool ServerConnection::refuse(const std::string& why) {
   return false;
 }
 
-// False: the client broke the protocol. What comes for a call that has ended was on its way then.
+// False: the client broke the protocol. A frame for a call that has ended was sent before it knew.
 bool ServerConnection::stream_frame(const Frame& frame) {
   const auto found = running_.find(frame.header.id);
   if (found == running_.end() || !found->second->stream()) return found == running_.end();
@@ -103,8 +103,8 @@ bool ServerConnection::stream_frame(const Frame& frame) {
 }
 
 namespace {
-constexpr std::size_t least_cost = 512;  // of a request: thousands of small ones are a turn's work, too
-// Upkeep of a running call: what keeps it here, and its coroutines' frames, whose size nobody knows.
+constexpr std::size_t least_cost = 512;  // per request: thousands of small ones are a turn's work, too
+// Memory of a running call: its bookkeeping and its coroutines' frames, whose size nobody knows.
 constexpr std::size_t call_upkeep_bytes = 3 << 10;
 }  // namespace
 
@@ -146,7 +146,7 @@ void ServerConnection::refuse_twin(std::uint64_t id) {
   reply_error(id, {Errc::overloaded, "a call of this number is under way; this one did not run"});
 }
 
-// Comparing texts costs far more than reading them.
+// Comparing the texts costs far more than reading them.
 Result<void> ServerConnection::check_types(const Registered& method, Frame& frame) {
   const Result<CallerSchema> caller = read_caller_schema(frame.body);
   if (!caller) return std::unexpected(caller.error());
@@ -158,7 +158,7 @@ Result<void> ServerConnection::check_types(const Registered& method, Frame& fram
   return {};
 }
 
-// What comes before the arguments, and who wants to know of the call.
+// Reads what precedes the arguments, and tells interceptors of the call.
 Result<void> ServerConnection::begin_call(const Registered& method, Context& context, Frame& frame) {
   if (frame.packed_bytes > 0) context.request_packed_ = {1, frame.body.size(), frame.packed_bytes};
   if ((frame.header.flags & FrameFlag::traced) != 0) {
@@ -180,7 +180,7 @@ Result<void> ServerConnection::begin_call(const Registered& method, Context& con
   return ask(*chain_, context);
 }
 
-// The chain hears of a call when its reply is whole: an interceptor may drain or stop the server.
+// The chain learns of a call when its reply is complete: an interceptor may drain or stop the server.
 void ServerConnection::end_call(Context& context, const Result<void>& outcome, const SentReply& reply) {
   CallEnd end;
   end.error = outcome ? nullptr : &outcome.error();
@@ -256,7 +256,7 @@ void ServerConnection::open_stream(RunningCall& call) {
   call.stream()->start(*this, call.id());
 }
 
-// However it ends: there may be no memory to begin with it.
+// Runs however the call ends; there may have been no memory to begin it.
 void ServerConnection::leave(RunningCall& call) {
   const auto found = running_.find(call.id());
   if (found == running_.end() || found->second != &call) return;
@@ -304,7 +304,7 @@ void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer at
   end_frame(begin, header, std::move(attachment));
 }
 
-// About the connection as a whole: id 0.
+// An error of the connection as a whole has id 0.
 void ServerConnection::on_nonsense(const Error& why) {
   const std::uint64_t culprit = oversize_call();
   reply_error(0, why, culprit != 0 ? Buffer::copy_of(std::as_bytes(std::span(&culprit, 1))) : Buffer());

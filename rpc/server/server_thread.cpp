@@ -8,7 +8,7 @@
 
 namespace weir::rpc {
 
-// Signals are the program's, so none of them may be taken by this thread.
+// Signals belong to the program's threads, so this thread blocks them all.
 ServerThread::ServerThread(const std::string& name) : guard_(io_.get_executor()) {
   sigset_t all, before;
   sigfillset(&all);
@@ -31,7 +31,7 @@ void ServerThread::end(std::function<void()> farewell) {
 }
 
 void ServerThread::run() {
-  constexpr int most_turns = 10'000;  // for a coroutine that posts to itself for ever
+  constexpr int most_turns = 10'000;  // in case a coroutine posts to itself for ever
   io_.run();
   io_.restart();
   for (int i = 0; i < most_turns && io_.poll_one() > 0;) ++i;

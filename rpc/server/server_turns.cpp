@@ -1,4 +1,4 @@
-// What a server hears at once of a client for which it is full, what waits for its turn, and when that comes.
+// What a full server answers at once, what it sets aside, and when that gets its turn.
 #include <utility>
 
 #include "rpc/server/server_connection.hpp"
@@ -6,7 +6,7 @@
 namespace weir::rpc {
 
 namespace {
-// Bytes of what requests cost, from which on their connection takes turns with others.
+// Once a connection's requests cost this many bytes, it takes turns with others.
 constexpr std::size_t expensive = 64 << 10;
 }  // namespace
 
@@ -35,8 +35,8 @@ bool ServerConnection::put_aside(Frame& frame) {
 }
 
 bool ServerConnection::has_room() const {
-  if (draining_) return true;  // nothing runs any more: those that wait are told so now
-  // Streams do not count: they need what comes to get on.
+  if (draining_) return true;  // nothing runs any more: waiting requests are refused now
+  // Streams do not count: they need further frames to make progress.
   return running_.size() - streams_ < limits_.most_in_flight &&
          running_bytes_ <= rules_->memory->share(limits_.most_running_bytes) &&
          waiting_bytes() < waiting_limit();
@@ -53,7 +53,7 @@ struct SetForNow {
 void ServerConnection::mind_limits() {
   if (replaying_ || !is_open()) return;
   {
-    const SetForNow replaying(replaying_);  // what is handled here ends up here again
+    const SetForNow replaying(replaying_);  // requests handled here come back here
     while (!held_.empty() && !in_turns_ && has_room() && is_open()) {
       replay(held_.take(Context::Clock::now()));
       if (!held_.empty() && turns_->is_over() && recent_cost_ >= expensive) queue_for_turn();

@@ -35,7 +35,7 @@ std::unexpected<Error> refused(const Address& address, const char* what, int os_
               "cannot listen at " + address.text() + ": " + what + ": " + std::strerror(os_error));
 }
 
-// Which file a path names.
+// The file that a path names.
 struct File {
   dev_t device;
   ino_t inode;
@@ -47,14 +47,14 @@ std::optional<File> file_at(const std::string& path) {
   return File{info.st_dev, info.st_ino};
 }
 
-// Makes transports of sockets, in the thread that each is to belong to.
+// Makes a transport of an accepted socket, in the thread that will own it.
 class Taker {
  public:
   Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
       : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
 
   bool full() const { return tls_ && places_->full(); }
-  // For a client that is about to be taken.
+  // Takes a place for a client that is about to be accepted.
   HandshakePlaces::Place place() const { return tls_ ? places_->take() : HandshakePlaces::Place(); }
 
   void take(const std::shared_ptr<const Taker>& self, asio::io_context& io, OwnedFd fd,
@@ -71,7 +71,7 @@ class Taker {
     tcp::socket socket(io);
     socket.assign(peer.protocol(), fd.get(), error);
     if (error) return;
-    fd.release();  // Asio's now
+    fd.release();  // Asio owns it now
     socket.set_option(tcp::no_delay(true), error);
     const std::chrono::seconds limit =
         places_->crowded() ? HandshakePlaces::hurried : std::chrono::seconds(10);
@@ -96,7 +96,7 @@ class Taker {
   const std::shared_ptr<HandshakePlaces> places_ = std::make_shared<HandshakePlaces>();
 };
 
-// What a client is told that is accepted only to learn that there is no descriptor for it.
+// The frame for a client that is accepted only to be told that there is no descriptor for it.
 std::array<std::byte, frame_header_bytes + 64> out_of_descriptors() {
   constexpr std::string_view why = "the server has no descriptors left for more connections: later";
   static_assert(why.size() <= 64);
@@ -127,8 +127,8 @@ class SocketListener final : public Listener, public Poller::Watcher {
         pause_(io) {
     if (address_.scheme == Scheme::unix_socket) bound_file_ = file_at(address_.path);
   }
-  // The path is freed while the socket, and so its inode's number, is still ours: another server may have
-  // taken it since.
+  // Frees the path while we still own the socket, and so its inode number: another server may
+  // have taken the path since.
   ~SocketListener() override { close(); }
   bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
   Address address() const override { return address_; }
@@ -169,15 +169,15 @@ class SocketListener final : public Listener, public Poller::Watcher {
 
   static OwnedFd open_reserve() { return OwnedFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-  // The descriptor in reserve makes room for one client at a time, which is told that there is none for it
-  // and goes: better than to leave it in the kernel's queue, where it waits for an answer. What it has sent
-  // already is read first, or the kernel would reset the connection and it would not hear. False: there was
-  // no reserve.
+  // The reserve descriptor makes room for one client at a time. It is told that there is no
+  // descriptor and is closed. In the kernel's queue it would wait for an answer. What it has already
+  // sent is read first, or the kernel would reset the connection and the answer would be lost.
+  // False: there was no reserve.
   bool turn_one_away() {
     if (!reserve_) return false;
     reserve_.close();
     OwnedFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd && !secure_) {  // over TLS there is no handshake yet to say it in
+    if (fd && !secure_) {  // over TLS there is no handshake yet that could carry it
       std::array<std::byte, 4096> unread;
       for (int reads = 0; reads < 16; ++reads)
         if (recv(fd.get(), unread.data(), unread.size(), MSG_DONTWAIT) < std::ssize(unread)) break;
@@ -191,15 +191,15 @@ class SocketListener final : public Listener, public Poller::Watcher {
     return turned_away;
   }
 
-  // Out of descriptors, or of places for handshakes: looking again at once would find the same. What ends
-  // makes room.
+  // Out of descriptors or handshake places: looking again at once would find the same. A
+  // connection that ends makes room.
   void pause(std::chrono::milliseconds time) {
     pause_.expires_after(time);
     pause_.async_wait([this, weak = weak_from_this()](const std::error_code& error) {
-      const auto here = weak.lock();  // it may have gone in the turn in which the pause ended
+      const auto here = weak.lock();  // it may have gone in the turn that ended the pause
       if (!error && here && fd_) poller_.change(fd_.get(), *this, EPOLLIN);
     });
-    poller_.change(fd_.get(), *this, 0);  // last: there may be no memory to wait
+    poller_.change(fd_.get(), *this, 0);  // last: waiting may run out of memory
   }
 
   void take(OwnedFd fd, const sockaddr_storage& from) {
@@ -218,14 +218,14 @@ class SocketListener final : public Listener, public Poller::Watcher {
   const Threads threads_;
   const transport::AcceptedPacing pacing_;
   std::size_t turn_ = 0;
-  std::optional<File> bound_file_;  // of a unix socket
+  std::optional<File> bound_file_;  // for a unix socket
   const bool secure_;
-  const std::shared_ptr<const Taker> taker_;  // what was accepted holds it until it is handed on
-  OwnedFd reserve_;                           // a descriptor to tell a client with that there is none
+  const std::shared_ptr<const Taker> taker_;  // accepted sockets hold it until handed on
+  OwnedFd reserve_;                           // used to tell a client that no descriptor is left
   asio::steady_timer pause_;
 };
 
-// Keeps the listener as the poller wants it, shared, while its owner has the only name for it.
+// The poller shares the listener; its owner holds this handle alone.
 class Handle final : public Listener {
  public:
   explicit Handle(std::shared_ptr<SocketListener> listener) : listener_(std::move(listener)) {}
@@ -236,8 +236,8 @@ class Handle final : public Listener {
   std::shared_ptr<SocketListener> listener_;
 };
 
-// A client whose host went down or off the network says nothing, and a server waits for its next call: for
-// ever, if nobody asks. Connections have it of the socket that accepts them.
+// A client whose host goes down or off the network sends nothing more; without keepalive probes a server
+// would wait for its next call for ever. Connections inherit them from the socket that accepts.
 void notice_lost_hosts(int listener) {
   constexpr int on = 1, idle_s = 60, between_probes_s = 15, probes = 4;
   setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -259,7 +259,7 @@ Result<OwnedFd> bound(const Address& address, const sockaddr* name, socklen_t si
   return fd;
 }
 
-// A socket that a killed server left is in the way; one that answers is somebody's, and so is any other file.
+// Removes a socket that a killed server left. A socket that answers, or any other file, belongs to somebody.
 void remove_stale(const std::string& path, const sockaddr_un& name) {
   struct stat info{};
   if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;

@@ -54,7 +54,7 @@ void Poller::shutdown() {
 }
 
 bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
-  // Who removes it has no use for an exception. In a round one may be removed for each that is added.
+  // remove() must not throw, so reserve its memory now. A round may remove one watcher for each added.
   if (const std::size_t most = removed_.size() + watched_ + 1; removed_.capacity() < most)
     removed_.reserve(2 * most);
   epoll_event event{events, {.ptr = &watcher}};
@@ -78,7 +78,7 @@ void Poller::remove(int fd, Watcher& watcher) {
   if (--watched_ == 0 && watched_set_.is_open()) watched_set_.cancel();  // let run() return
 }
 
-// False: it cannot, for want of memory or descriptors of the kernel's.
+// False: out of memory or kernel descriptors.
 bool Poller::let_asio_watch(bool on) {
   if (on == watched_set_.is_open()) return true;
   if (!on) {
@@ -101,7 +101,7 @@ void Poller::sleep() {
                           for_wait_.serve([this](const std::error_code& error) {
                             waiting_ = false;
                             if (!error) return rounds();
-                            // Cancelled for want of sockets, and there is one again.
+                            // Cancelled because no sockets were left, but there is one again.
                             if (watched_ > 0 && watched_set_.is_open()) sleep();
                           }));
 }
@@ -125,7 +125,7 @@ void Poller::rounds() {
   bool progress = false;
   try {
     for (int i = 0; i < most_rounds && !(progress && turn.over()) && round(); ++i) progress = true;
-  } catch (...) {  // leaves io_context::run(); whoever calls it again must find this going on
+  } catch (...) {  // leaves io_context::run(); the next run() must continue
     if (watched_ == 0)
       forget_asked();
     else
@@ -175,9 +175,9 @@ void Poller::receive() {
   }
 }
 
-// And ends the rounds of those that were handed theirs.
+// Delivers the events, and ends the rounds of the watchers that got theirs.
 void Poller::hand_on() {
-  auto since = asked_.size() > 1 ? Time::now() : Time::time_point();  // one alone is held up by nobody
+  auto since = asked_.size() > 1 ? Time::now() : Time::time_point();  // a single watcher delays nobody
   while (handed_ < asked_.size()) {
     Asked& asked = asked_[handed_++];
     if (!asked.watcher->watched_) continue;
@@ -200,7 +200,7 @@ void Poller::forget_asked() {
   handed_ = told_ = 0;
 }
 
-// In the order in which they were asked. One that throws has been told.
+// Ends rounds in the order of the events. A watcher whose round_ended() throws counts as told.
 void Poller::tell_asked() {
   several_end_ = handed_ - told_ > 1;
   const AtExit all_told{[this] {

@@ -17,12 +17,12 @@ namespace weir::rpc {
 
 namespace {
 
-// A thread's acceptor, which accepts until it is closed or what was under way is there; `take` makes a
-// transport of what came. Belongs to that thread.
+// A thread's acceptor. It accepts until it is closed or pending connections have arrived; `take` makes a
+// transport of each. Only that thread uses it.
 template <class Acceptor>
 struct Door {
   using Connected = decltype(std::declval<Acceptor&>().async_accept(asio::use_awaitable));
-  // Whether the listener still listens is asked after a handshake.
+  // After a handshake, asks whether the listener still listens.
   using Take = std::function<void(asio::io_context&, typename Connected::value_type, std::function<bool()>)>;
 
   static void open(const std::shared_ptr<Door>& self, Acceptor acceptor) {
@@ -61,12 +61,12 @@ struct Door {
   }
 
   Take take;
-  std::shared_ptr<transport::HandshakePlaces> places;  // null: without TLS
+  std::shared_ptr<transport::HandshakePlaces> places;  // null: no TLS
   std::optional<Acceptor> acceptor;
   bool closed = false;
 };
 
-// One door of it listens; those of the other threads have seats.
+// One of its doors listens; the doors of the other threads have seats.
 template <class Acceptor>
 class RdmaListener final : public Listener {
  public:

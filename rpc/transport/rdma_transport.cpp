@@ -15,9 +15,9 @@ namespace weir::rpc {
 
 namespace {
 
-// Up to a frame of the channel's, so that it is copied once, and not put together again at the other end.
+// Fits into one frame of the channel, so it is copied once and not reassembled at the other end.
 constexpr std::size_t small_message_bytes = (16 << 10) - 64;
-// At most; the channel copies one part of it while the peer fetches the one before.
+// The maximum; the channel copies one part of it while the peer fetches the previous one.
 constexpr std::size_t longest_message_bytes = 64 << 20;
 
 rdma::ChannelSettings channel_settings(bool share_receives) {
@@ -31,8 +31,8 @@ rdma::ChannelSettings channel_settings(bool share_receives) {
 
 class RdmaTransport;
 
-// Registered memory that somebody holds as a Buffer: a message that came, or a block to be sent. The
-// transport finds it by where it begins.
+// Registered memory that a Buffer holds: a received message, or a block to be sent. The transport finds it by
+// the address of its first byte.
 struct Kept {
   rdma::Message message;
   rdma::Buffer block;
@@ -41,8 +41,8 @@ struct Kept {
   ~Kept();
 };
 
-// Buffers may be let go of in any thread, at any time; a message only in that of its engine, or when no
-// engine is left.
+// A Buffer may be released in any thread at any time. A message may be released only in the thread of its
+// engine, or when no engine is left.
 class Releases {
  public:
   explicit Releases(asio::io_context& io) : executor_(io.get_executor()) {}
@@ -53,7 +53,7 @@ class Releases {
     self->waiting_.push_back(std::move(kept));
     if (self->waiting_.size() == 1) asio::post(self->executor_, [self] { self->run(); });
   }
-  // The io_context goes; those who hold messages are the last users of their memory.
+  // The io_context is going; the holders of messages are the last users of their memory.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -80,7 +80,7 @@ struct EngineOf final : asio::execution_context::service {
   explicit EngineOf(asio::io_context& io)
       : asio::execution_context::service(io), releases(std::make_shared<Releases>(io)) {}
   void shutdown() override { releases->close(); }
-  std::mutex mutex;  // of `engine`: a server opens those of its threads, whose functions may be looking
+  std::mutex mutex;  // guards `engine`: a server sets it for its threads, whose functions may be reading it
   rdma::Engine* engine = nullptr;
   const std::shared_ptr<Releases> releases;
 };
@@ -93,10 +93,10 @@ std::string text_of(const rdma::Endpoint& peer) {
       .append(std::to_string(peer.port()));
 }
 
-// The stream of frames in messages, cut wherever that is cheap: what is small travels together, each large
-// piece alone, so that a large frame or attachment arrives as one message and is used where it lies. A large
-// frame is encoded into registered memory and sent from there. An attachment that came in one message is kept
-// where it is, and where it is sent back it is sent from there.
+// The stream of frames, cut into messages wherever that is cheap. Small pieces travel together, and each
+// large piece travels alone, so that a large frame or attachment arrives as one message and is used in place.
+// A large frame is encoded into registered memory and sent from there. An attachment that arrived in one
+// message stays in place; if it is sent back, it is sent from there.
 class RdmaTransport final : public Transport, public std::enable_shared_from_this<RdmaTransport> {
  public:
   explicit RdmaTransport(rdma::Channel channel)
@@ -161,7 +161,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     asio::post(channel_.get_executor(), [self = shared_from_this()] { self->read(); });
   }
 
-  // A closed channel still sends what it took, and its end overtakes nothing.
+  // A closed channel still sends what it has taken, and its end overtakes nothing.
   bool end_output() override { return true; }
 
   void close() override {
@@ -182,8 +182,8 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     }
   };
 
-  // The piece as registered memory that is sent as it is, if it is that. Shared: whoever has the Buffer may
-  // keep it, and what it names is nobody else's before it goes.
+  // The piece as registered memory that can be sent in place; otherwise empty. It is shared: the holder of
+  // the Buffer may keep it, and the memory is not reused before it is released.
   rdma::Buffer registered(asio::const_buffer piece) {
     const auto found = kept_.find(static_cast<const std::byte*>(piece.data()));
     if (message_left_ > 0 || found == kept_.end()) return {};
@@ -193,7 +193,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     return channel_.share(kept.block, piece.size());
   }
 
-  // How much of it was taken.
+  // Returns how many bytes were taken.
   std::size_t send_large(asio::const_buffer piece) {
     if (rdma::Buffer as_it_is = registered(piece)) {
       return channel_.try_send(as_it_is) ? piece.size() : 0;
@@ -213,7 +213,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
       hand_on(std::move(*message));
     }
     if (user_ != nullptr) user_->round_ended();
-    // Also where nothing is read because its replies do not leave: a peer that is gone will never take them.
+    // Also if nothing is read because replies do not leave: a peer that is gone will never take them.
     if (user_ == nullptr || !channel_.end()) return;
     TransportUser* user = user_;
     const std::string why =
@@ -225,7 +225,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
   void hand_on(rdma::Message message) {
     const std::span<const std::byte> bytes = message.bytes();
     if (bytes.size() < large_piece_bytes || !message.keep()) return user_->received(bytes);
-    auto* const data = const_cast<std::byte*>(bytes.data());  // nobody else writes it
+    auto* const data = const_cast<std::byte*>(bytes.data());  // nobody else writes to it
     Buffer buffer = as_buffer({data, bytes.size()}, std::make_unique<Kept>(std::move(message), rdma::Buffer(),
                                                                            data, weak_from_this()));
     if (!user_->keep(buffer)) user_->received(bytes);
@@ -241,7 +241,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
   std::string peer_;
   TransportUser* user_ = nullptr;
   bool reading_ = true;
-  std::size_t message_left_ = 0;  // of the large message that went out in part
+  std::size_t message_left_ = 0;  // of a large message that is partly sent
   std::unordered_map<const std::byte*, Kept*> kept_;
   const std::shared_ptr<Releases> releases_;
 };

@@ -45,8 +45,8 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     }
     const ssize_t sent = send_pieces(std::span(vectors).first(count));
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-      // Told from the poller, not from within a write: the socket is readable now, and reading says what
-      // happened.
+      // Reported from the poller, not from within a write: the socket is readable now, and
+      // reading tells what happened.
       return 0;
     }
     const std::size_t taken = sent < 0 ? 0 : static_cast<std::size_t>(sent);
@@ -76,10 +76,10 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   std::string peer() const override { return peer_; }
 
  private:
-  // Past this a socket that always has more gives way to the others.
+  // Beyond this, a socket that always has more gives way to the others.
   static constexpr std::size_t most_in_a_row = 1 << 20;
-  // Read beyond what the user wants in a place of its own, where that is much: the beginning of what follows,
-  // of which it then may want the rest in place, too.
+  // Input beyond a large piece that the user wants in place is read to a separate buffer: the start of what
+  // follows, which the user may then want in place, too.
   static constexpr std::size_t look_ahead_bytes = 4 << 10;
 
   std::uint32_t events() const {
@@ -100,7 +100,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
       poller_.change(fd_.get(), *this, events());
       if (user_ != nullptr) user_->writable();
     }
-    // A peer that is gone is told of whether we read or not: what it left is read then, too.
+    // Report a vanished peer whether we read or not; what it sent before is read then, too.
     const bool gone = (what & (EPOLLHUP | EPOLLERR)) != 0;
     if ((gone || (what & EPOLLIN) != 0) && user_ != nullptr) read(gone);
   }
@@ -109,7 +109,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     try {
       tail_.append(rest);
       wait_for_room();
-    } catch (const std::bad_alloc&) {  // the stream has a hole: reading tells the user that it has ended
+    } catch (const std::bad_alloc&) {  // the stream has a hole: reading reports its end
       shutdown(fd_.get(), SHUT_RDWR);
     }
   }
@@ -126,7 +126,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     if (!std::exchange(full_, true)) poller_.change(fd_.get(), *this, events());
   }
 
-  // True: it has gone, and there may be room for more.
+  // True: the tail has been sent, and there may be room for more.
   bool send_tail() {
     if (tail_.empty()) return true;
     const ssize_t sent = ::send(fd_.get(), tail_.data(), tail_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -136,7 +136,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     return true;
   }
 
-  // One piece goes without a msghdr, whose copy into the kernel is a twentieth of what a small call costs.
+  // A single piece goes without a msghdr: copying that into the kernel is a twentieth of a small call's cost.
   ssize_t send_pieces(std::span<iovec> pieces) const {
     constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
     if (pieces.size() == 1) return ::send(fd_.get(), pieces[0].iov_base, pieces[0].iov_len, flags);
@@ -166,11 +166,11 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   }
   static bool is_much(std::span<std::byte> wanted) { return wanted.size() >= large_piece_bytes; }
 
-  // What a receive into `wanted`, and then into `rest`, said. True: there may be more.
+  // Handles the result of a receive into `wanted`, then into `rest`. True: there may be more.
   bool took(ssize_t got, int error, std::span<std::byte> wanted, std::span<const std::byte> rest,
             bool to_the_end) {
     if (got < 0 && (error == EAGAIN || error == EINTR)) return false;
-    // Read to the end is what nobody can write to any more.
+    // If nobody can write to the peer any more, read to the end.
     if (got == 0 && !to_the_end && user_->writes_on()) {
       input_ended_ = true;
       poller_.change(fd_.get(), *this, events());
@@ -182,7 +182,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     }
     const auto bytes = static_cast<std::size_t>(got);
     const std::size_t in_place = std::min(bytes, wanted.size());
-    // What follows a large one may be large, too.
+    // After a large piece another large one may follow.
     scratch_bytes_ = is_much(wanted) ? look_ahead_bytes : std::min(scratch_bytes_ * 8, Poller::scratch_bytes);
     got_little_ = bytes < Poller::little;
     if (in_place > 0) user_->filled(in_place);
@@ -204,12 +204,12 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   const std::string peer_;
   TransportUser* user_ = nullptr;
   bool reading_ = true;
-  bool input_ended_ = false;  // by a peer that may still read
+  bool input_ended_ = false;  // the peer ended it, but may still read
   bool full_ = false;
-  bool output_ends_ = false;  // when the tail has gone
-  Bytes tail_;                // of what the poller was to send: the socket did not take it
-  bool got_little_ = true;    // when it read last
-  std::size_t scratch_bytes_ = Poller::scratch_bytes;  // of the poller's, to read into
+  bool output_ends_ = false;                           // once the tail is sent
+  Bytes tail_;                                         // what the socket did not take of the poller's send
+  bool got_little_ = true;                             // at the last read
+  std::size_t scratch_bytes_ = Poller::scratch_bytes;  // of the poller's scratch memory
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
   Stream stream(std::move(below), *tls.context);
   if (!tls.server_name.empty()) {
     stream.set_verify_callback(asio::ssl::host_name_verification(tls.server_name));
-    // What SSL_set_tlsext_host_name is, without its cast.
+    // As SSL_set_tlsext_host_name, without its cast.
     SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
              tls.server_name.data());
   }

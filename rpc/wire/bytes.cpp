@@ -31,7 +31,7 @@ void Bytes::release() {
 Buffer Bytes::take() {
   Buffer taken({data_, size_}, release_, owner_);
   if (data_ != nullptr && release_ == nullptr) {
-    // The capacity is what the block is worth to its next user; it takes the place of the owner.
+    // Instead of an owner we keep the capacity, which is what counts for the block's next user.
     taken.owner_ = reinterpret_cast<void*>(capacity_);
     taken.release_ = [](void* capacity, std::byte* data, std::size_t) {
       spare_blocks::give_back({data, reinterpret_cast<std::size_t>(capacity)});

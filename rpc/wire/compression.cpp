@@ -12,7 +12,7 @@ namespace weir::rpc {
 
 namespace {
 
-// Level 1: what is sent at once is worth less time than what is stored.
+// Level 1: data sent at once deserves less time than data that is stored.
 constexpr int zstd_level = 1;
 
 struct FreeZstd {
@@ -20,7 +20,7 @@ struct FreeZstd {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// Bytes written to `to`, which has `room`; 0 if they do not fit.
+// Returns the bytes written to `to`, which has `room`; 0 if they do not fit.
 std::size_t lz4(std::span<const std::byte> body, std::byte* to, std::size_t room) {
   if (body.size() > LZ4_MAX_INPUT_SIZE || room > LZ4_MAX_INPUT_SIZE) return 0;
   const int written =
@@ -36,7 +36,7 @@ std::size_t zstd(std::span<const std::byte> body, std::byte* to, std::size_t roo
   return ZSTD_isError(written) != 0 ? 0 : written;
 }
 
-// True if exactly `to` was filled.
+// True if `to` was filled exactly.
 bool from_lz4(std::span<const std::byte> packed, std::span<std::byte> to) {
   constexpr std::size_t most = std::numeric_limits<int>::max();
   if (packed.size() > most || to.size() > most) return false;
@@ -72,7 +72,7 @@ bool compress(Compression with, std::span<const std::byte> body, Bytes& to) {
   to.clear();
   if (body.size() <= compressed_prefix_bytes || body.size() > std::numeric_limits<std::uint32_t>::max())
     return false;
-  const std::size_t room = body.size() - compressed_prefix_bytes - 1;  // one byte smaller at least
+  const std::size_t room = body.size() - compressed_prefix_bytes - 1;  // at least one byte smaller
   to.grow(compressed_prefix_bytes + room);
   std::byte* const packed = to.data() + compressed_prefix_bytes;
   const std::size_t written = with == Compression::lz4    ? lz4(body, packed, room)

@@ -10,7 +10,7 @@ std::chrono::nanoseconds duration_of(const timespec& time) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// steady_clock as the kernel wrote it down at its last tick, and one tick more.
+// steady_clock as of the kernel's last tick, plus one tick.
 Deadline coarse_now() {
   static const std::chrono::nanoseconds tick = [] {
     timespec resolution{};
@@ -24,8 +24,8 @@ Deadline coarse_now() {
 
 }  // namespace
 
-// Each call has a deadline at both ends. Where hundreds share a write, the exact clock (20.7 ns on machine D,
-// this one 2.8) was a twelfth of what one costs.
+// Each call has a deadline at both ends. When hundreds share a write, the exact clock (20.7 ns on machine D,
+// this one 2.8) was a twelfth of the cost of a call.
 Deadline deadline_in(std::chrono::microseconds timeout) {
   constexpr std::chrono::seconds long_enough{1};
   return deadline_from(timeout < long_enough ? std::chrono::steady_clock::now() : coarse_now(), timeout);

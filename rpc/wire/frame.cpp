@@ -25,8 +25,8 @@ Integer get(const std::byte* from) {
   return value;
 }
 
-// How other protocols begin what they send: connecting to an address that belongs to another service is a
-// common mistake.
+// How other protocols begin: connecting to the address of another service
+// is a common mistake.
 constexpr std::pair<std::string_view, std::string_view> strangers[] = {
     {"\x15\x03", "it speaks TLS: tls:// addresses do"},
     {"\x16\x03", "it speaks TLS: tls:// addresses do"},
@@ -40,8 +40,8 @@ constexpr std::pair<std::string_view, std::string_view> strangers[] = {
     {"-NOAUTH ", "it is a Valkey or Redis server"},
     {"220", "it is a mail or FTP server"}};
 
-// As many bytes of a frame as there are. What a stranger sends may be shorter than any frame, and the last
-// thing that it says.
+// Checks as many bytes as there are. A stranger's message may be shorter than any frame and
+// the last that it sends.
 Result<void> begins_as_a_frame(std::span<const std::byte> bytes) {
   const std::size_t known = std::min(bytes.size(), std::size(magic));
   if (std::equal(magic, magic + known, bytes.begin())) return {};
@@ -63,7 +63,7 @@ void encode(const FrameHeader& header, std::byte* to) {
   put(to + 6, header.status);
   put(to + 8, header.id);
   put(to + 16, header.method);
-  put(to + 24, header.timeout_us | header.credit | header.compressions);  // a frame has one of them
+  put(to + 24, header.timeout_us | header.credit | header.compressions);  // a frame has only one of them
   put(to + 28, header.body_bytes);
   put(to + 32, header.attachment_bytes);
   put(to + 36, std::uint32_t{header.codec});
@@ -140,7 +140,7 @@ Result<void> FrameReader::start_header(std::span<const std::byte> bytes, FrameSi
   return {};
 }
 
-// A frame begins at the front of `bytes`; how many of them were taken.
+// A frame begins at the front of `bytes`; returns how many bytes were taken.
 Result<std::size_t> FrameReader::start(std::span<const std::byte> bytes, FrameSink& sink) {
   if (bytes.size() >= frame_header_bytes) {
     if (Result<void> begun = start_header(bytes, sink); !begun)
@@ -182,7 +182,7 @@ void FrameReader::finish_frame(FrameSink& sink) {
   partial_.shrink(keep_capacity);
 }
 
-// partial_ got longer: it may hold the header now, or the whole body.
+// partial_ has grown: it may now hold the header or the whole body.
 Result<void> FrameReader::partial_grown(FrameSink& sink) {
   if (!have_header_ && partial_.size() < frame_header_bytes) return begins_as_a_frame(partial_.span());
   if (!have_header_) {

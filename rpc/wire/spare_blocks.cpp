@@ -9,12 +9,12 @@ namespace weir::rpc::spare_blocks {
 namespace {
 
 constexpr std::size_t most_blocks = most_bytes / smallest;
-// A block is not spent on what needs far less.
+// A block is not used for a far smaller need.
 constexpr std::size_t most_times_too_large = 4;
 constexpr std::size_t largest_shown = 8 << 20;
 
-// What is left in a thread that ends is freed; what comes back still later (from objects that outlive it)
-// goes to the heap at once.
+// When a thread ends, its blocks are freed. Blocks that come back even later (from objects that outlive
+// it) go to the heap at once.
 struct Kept {
   ~Kept() {
     for (const Block& block : all()) ::operator delete(block.data);
@@ -28,7 +28,7 @@ struct Kept {
     bytes -= removed.bytes;
     return removed;
   }
-  // The last that came back is the last one here: it may still be in the cache.
+  // The block returned last is at the end: it may still be in the cache.
   std::array<Block, most_blocks> blocks;
   std::size_t count = 0;
   std::size_t bytes = 0;
@@ -37,10 +37,10 @@ struct Kept {
 thread_local bool Kept::ended = false;
 thread_local Kept kept;
 
-// glibc keeps what is freed up to twice the largest block that it saw freed (mallopt(3), M_TRIM_THRESHOLD),
-// and gives the rest back to the kernel. Kept here, large blocks are never seen freed, and the strings of
-// functions and callers would be faulted in anew at each call: 256 KiB a call, one in flight, was three times
-// as slow.
+// glibc keeps freed memory up to twice the largest block that it saw freed (mallopt(3),
+// M_TRIM_THRESHOLD) and returns the rest to the kernel. Large blocks kept here are never seen as freed,
+// so the strings of functions and callers would cause page faults at each call: 256 KiB a call, one in
+// flight, was three times as slow.
 bool show_the_heap_a_large_block() {
   void* volatile block = ::operator new(largest_shown);
   ::operator delete(block);
@@ -64,7 +64,7 @@ Block take(std::size_t bytes) {
 
 void give_back(Block block) {
   if (Kept::ended || block.bytes < smallest || block.bytes > most_bytes) return ::operator delete(block.data);
-  // Those that nobody needed for the longest time make room.
+  // The blocks unused for the longest time make room.
   while (kept.bytes + block.bytes > most_bytes) ::operator delete(kept.remove(kept.blocks.data()).data);
   kept.blocks[kept.count++] = block;
   kept.bytes += block.bytes;
