@@ -87,7 +87,7 @@ class RdmaListener final : public Listener {
     const auto& [io, door] = others_.emplace_back(&engine.io(), make_door());
     asio::post(*io, [opened = door, settings, seat = own_->acceptor->seat_for(engine)]() mutable {
       auto acceptor = Acceptor::sit(std::move(seat), settings);
-      if (acceptor) Door<Acceptor>::open(opened, std::move(*acceptor));  // the settings are those that listen
+      if (acceptor) Door<Acceptor>::open(opened, std::move(*acceptor));  // the listener has these settings
     });
   }
   Address address() const override { return address_; }
