@@ -20,7 +20,7 @@ namespace {
 
 constexpr int keepalive_s = 60;
 
-// Makes a connection from a connected TCP socket.
+// What is made of a TCP socket that is connected.
 using Finish = std::function<Opened<std::unique_ptr<Connection>>(asio::ip::tcp::socket, TcpNames)>;
 
 class TcpDialling final : public Dialling {
@@ -44,7 +44,7 @@ class TcpDialling final : public Dialling {
   }
 
  private:
-  // Lives on while part of the attempt is still in progress.
+  // Outlives the attempt while something of it is under way.
   struct State {
     State(asio::io_context& io, Finish f, Dialled d)
         : finish(std::move(f)), resolver(io), socket(io), dialled(std::move(d)) {}
@@ -52,7 +52,7 @@ class TcpDialling final : public Dialling {
     Finish finish;
     asio::ip::tcp::resolver resolver;
     asio::ip::tcp::socket socket;
-    Dialled dialled;  // empty: given up, or already called
+    Dialled dialled;  // empty: given up, or told
   };
 
   static void connect(const std::shared_ptr<State>& state,
@@ -82,7 +82,7 @@ class TcpDialling final : public Dialling {
   std::shared_ptr<State> state_;
 };
 
-// Connecting on this host either succeeds at once or fails.
+// A connection of this host is there at once, or never.
 Opened<std::unique_ptr<Connection>> connect_unix(SocketPoller& poller, const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -45,10 +45,10 @@ class RdmaDialling final : public Dialling {
     asio::ip::tcp::resolver resolver;
     Found::iterator next;
     rdma::Stream stream;
-    Dialled dialled;  // empty: given up, or already called
+    Dialled dialled;  // empty: given up, or told
   };
 
-  // Connects to the address at state->next.
+  // To state->next, which is an address.
   static void connect(const std::shared_ptr<State>& state) {
     state->stream = rdma::Stream(state->engine);
     const rdma::Endpoint peer = state->next->endpoint();

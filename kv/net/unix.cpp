@@ -13,7 +13,7 @@ namespace weir::kv {
 
 namespace {
 
-// The file that a path names; nullopt: there is none. The socket's descriptor does not tell, because it is an
+// Which file a path names; nothing where there is none. The descriptor of a socket does not tell: it is an
 // inode of another file system.
 struct FileIdentity {
   dev_t device = 0;
@@ -26,7 +26,7 @@ FileIdentity identity_of(const std::string& path) {
   return {info.st_dev, info.st_ino};
 }
 
-// Removes its socket file when destroyed, but not the file of a server that has taken the path since.
+// Removes its socket file when it goes, but not that of a server that has taken the path since.
 class UnixListener final : public SocketListener {
  public:
   UnixListener(SocketPoller& poller, OwnedFd fd, const std::string& path, Accepted accepted, Log log)
@@ -42,7 +42,7 @@ class UnixListener final : public SocketListener {
   FileIdentity bound_;
 };
 
-// A socket file that nobody answers on was left by a killed server; any other file is left alone.
+// A socket file nobody answers on is a leftover of a server that was killed; anything else is left alone.
 bool remove_stale(const std::string& path, const sockaddr_un& address) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
@@ -67,8 +67,8 @@ OpenedListener listen_unix(SocketPoller& poller, const std::string& path, unsign
   OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return std::unexpected(failed + std::strerror(errno));
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
-  // The file takes the socket's permissions less the umask, so at no time may more users connect than `mode`
-  // allows. What the umask took away is restored before anybody can connect (CVE-2023-45145).
+  // The file takes the socket's permissions, less the umask's, so at no time may more users connect than
+  // `mode` says; what the umask took away comes back before anybody can connect (CVE-2023-45145).
   if (mode != 0 && ::fchmod(fd.get(), mode) != 0) return std::unexpected(failed + std::strerror(errno));
   int error = ::bind(fd.get(), name, sizeof address) == 0 ? 0 : errno;
   if (error == EADDRINUSE && remove_stale(path, address)) {

@@ -1,8 +1,8 @@
 // Keeping the data within maxmemory: choosing what to evict.
 //
-// As in Redis the policies are approximate: the best of a few random keys is evicted. A command does not wait
-// until all the excess is gone, because maxmemory may have been lowered by gigabytes. Each command evicts a
-// little, the rest goes between rounds, and a command is refused only if nothing is left to evict.
+// As in Redis the policies are approximate: of a few random keys the best to go is evicted. Nor does a
+// command wait until all that is too much is gone (maxmemory may have been lowered by gigabytes): so much is
+// done for each, the rest between the rounds, and only where nothing is left to evict is it refused.
 #include "kv/heap.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
@@ -22,8 +22,8 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 
 bool Server::make_room() {
   room_is_being_made_ = false;
-  if (replication->follows()) return true;  // the primary decides what goes
-  // A pause freezes the data, and nothing adds to it. While loading, what changes it is still to be read.
+  if (replication->follows()) return true;  // the primary says what goes
+  // The data stays as it is, and nothing that adds to it runs; or what acts on it is still to be read.
   if (paused_ != Paused::nothing || loading) return true;
   const auto limit = static_cast<std::size_t>(settings.maxmemory);
   const auto policy = static_cast<EvictionPolicy>(settings.maxmemory_policy);

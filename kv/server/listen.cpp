@@ -1,4 +1,4 @@
-// Opens listeners from the settings, at start and after CONFIG SET changes one; dials other servers.
+// Opening listeners from the settings, at start and when CONFIG SET changes one; and dialling other servers.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 6> entrance_settings{"port",      "unixso
 
 struct BindAddress {
   std::string address;
-  bool may_be_missing = false;  // "-::1": no error if the host lacks the address
+  bool may_be_missing = false;  // "-::1": no error when the host lacks it
 };
 
 std::vector<BindAddress> bind_addresses(std::string_view setting) {
@@ -41,7 +41,7 @@ transport::TlsFiles tls_files(const Settings& settings) {
           .peer = asked[static_cast<std::size_t>(settings.tls_auth_clients)]};
 }
 
-// The certificate shown to servers that it dials: one for that purpose, or the one shown to clients.
+// What it shows those whom it dials: a certificate for that, or the one that it shows its clients.
 transport::TlsFiles tls_files_to_dial(const Settings& settings) {
   transport::TlsFiles files = tls_files(settings);
   if (settings.tls_client_cert_file.empty() || settings.tls_client_key_file.empty()) return files;
@@ -51,7 +51,7 @@ transport::TlsFiles tls_files_to_dial(const Settings& settings) {
   return files;
 }
 
-// Whether a change of the setting `changed` reopens what the setting `entrance` opened.
+// Whether what the setting `entrance` opens is opened again when `changed` changes.
 bool hangs_on(std::string_view entrance, std::string_view changed, const Settings& settings) {
   if (entrance == changed) return true;
   if (entrance.starts_with("rdma"))
@@ -62,7 +62,7 @@ bool hangs_on(std::string_view entrance, std::string_view changed, const Setting
 
 }  // namespace
 
-// Loads the RDMA provider and starts its engine when an RDMA listener or connection first needs it.
+// Loads the RDMA provider and starts its engine when the first RDMA listener wants it.
 std::expected<void, std::string> Server::start_rdma() {
   if (rdma_engine_ != nullptr) return {};
   rdma::ProviderOptions options;
@@ -91,7 +91,7 @@ std::expected<void, std::string> Server::start_tls() {
 
 std::expected<void, std::string> Server::load_tls_again() {
   if (settings.tls_port == 0 && settings.rdma_tls_port == 0) {
-    tls_.reset();  // a TLS port opened later reads the files as they are then
+    tls_.reset();  // a TLS port that is opened later reads the files as they are then
     return {};
   }
   auto taken = load_tls(tls_files(settings));
@@ -100,8 +100,8 @@ std::expected<void, std::string> Server::load_tls_again() {
   return {};
 }
 
-// Opens a listener for each address of `bind`. If the system chooses the port, its choice for the
-// first address holds for all.
+// Opens a listener for each address of `bind`. When the system chooses the port, the first one's choice holds
+// for all.
 std::expected<void, std::string> Server::open_each(std::string_view setting, std::string_view bind,
                                                    std::int64_t port, const ListenOn& listen_on,
                                                    Entrances& into) {
@@ -211,7 +211,7 @@ Opened<std::unique_ptr<Dialling>> Server::dial_cluster(const std::string& host, 
 }
 
 std::expected<void, std::string> Server::listen() {
-  // The users must be known before anybody can connect.
+  // Nobody comes in before it is known who may.
   if (auto users = access.load_configured(); !users) return users;
   Entrances opened;
   for (std::string_view setting : entrance_settings) {
@@ -228,7 +228,7 @@ bool Server::listeners_hang_on(std::string_view setting) const {
 
 std::expected<void, std::string> Server::listen_again(std::string_view changed) {
   const auto hangs_on_it = [&](std::string_view entrance) { return hangs_on(entrance, changed, settings); };
-  // Close all old listeners first: a new address may overlap an old one.
+  // All of the old listeners go first: a new address may overlap an old one.
   std::erase_if(entrances_, [&](const Entrance& entrance) { return hangs_on_it(entrance.setting); });
   for (std::string_view setting : entrance_settings) {
     if (!hangs_on_it(setting)) continue;

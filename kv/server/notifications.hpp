@@ -1,7 +1,7 @@
-// Keyspace notifications: subscribers hear what happens to keys.
+// Keyspace notifications: who subscribed hears what happens to keys.
 //
-// notify-keyspace-events selects the events and the channels: __keyspace@DB__:KEY, with the event as its
-// message (K), and __keyevent@DB__:EVENT, with the key (E). Threading: the server's one thread.
+// notify-keyspace-events says which events are told, and on which of two channels: __keyspace@DB__:KEY with
+// the event as its message (K), __keyevent@DB__:EVENT with the key (E). Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace weir::kv {
 
 class PubSub;
 
-// The classes of events, one bit each.
+// The classes of events, a bit each.
 class EventClasses {
  public:
-  // Parses the form of notify-keyspace-events: "KEA". nullopt: a letter is unknown.
+  // As notify-keyspace-events has them: "KEA". Nothing if a letter is none of them.
   static std::optional<EventClasses> parse(std::string_view letters);
   std::string text() const;
   bool has(char letter) const;

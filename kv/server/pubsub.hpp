@@ -1,4 +1,4 @@
-// The subscriptions to channels, patterns and shard channels, and the sending of messages to them.
+// Who listens to which channel, pattern and shard channel, and sending messages to them.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -23,14 +23,14 @@ class PubSub {
 
   explicit PubSub(Server& server) : server_(server) {}
 
-  // False: the client was already subscribed (or not subscribed).
+  // False: it was subscribed (or not) already.
   bool subscribe(Client& client, Kind kind, std::string_view topic);
   bool unsubscribe(Client& client, Kind kind, std::string_view topic);
-  // Returns what it was subscribed to.
+  // What it was subscribed to.
   TextSet unsubscribe_all(Client& client, Kind kind);
   void unsubscribe_all(Client& client);  // for a client that ends
 
-  // Returns how many clients got the message.
+  // How many clients got it.
   std::size_t publish(std::string_view channel, std::string_view message);
   std::size_t publish_shard(std::string_view channel, std::string_view message);
 

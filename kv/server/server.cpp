@@ -1,5 +1,5 @@
-// The server's life: clients that come and go, the end of a round, the timer. Execution is in execute.cpp,
-// and listeners are in listen.cpp.
+// The server's life: clients coming and going, the end of a round, the timer. Execution is in execute.cpp,
+// listeners are in listen.cpp.
 #include "kv/server/server.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace weir::kv {
 
 namespace {
 
-// Beyond maxclients a few more are accepted just to be told; further ones are closed without a word.
+// Beyond maxclients a few more are let in just to be told; past that they are closed without a word.
 constexpr std::size_t told_at_once = 128;
 
 constexpr std::string_view protected_mode_error =
@@ -80,7 +80,7 @@ void Server::end_socket_round() {
 
 void Server::move_use_clock() {
   constexpr std::int64_t minute_ms = 60'000;
-  // Restored keys may have been idle for longer than the server has run: leave room for three years.
+  // Keys that were restored may have been idle for longer than the server runs: for three years.
   constexpr std::int64_t tick_at_start = 1 << 30;
   last_tick_ = now_ms / use_tick_ms;
   use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick_ - started_ms / use_tick_ms);
@@ -93,8 +93,8 @@ void Server::move_use_clock() {
 
 void Server::settings_changed() {
   slow_cycles_ = 0;
-  // Marks made under another policy stay. Until their keys are used again they are read as
-  // this policy's, as in Redis.
+  // Marks made under another policy stay and are read as this one's until their keys are used again, as in
+  // Redis.
   const bool frequency = counts_frequency(static_cast<EvictionPolicy>(settings.maxmemory_policy));
   use_clock.notes = frequency ? UseClock::Notes::frequency : UseClock::Notes::time;
   use_clock.rules = {static_cast<std::uint32_t>(settings.lfu_log_factor),
@@ -108,7 +108,7 @@ void Server::settings_changed() {
     };
   }
   snapshots->settings_changed();
-  // A lower maxmemory must take effect even if no client asks for anything.
+  // A lower maxmemory takes effect although nobody may ask for anything.
   room_is_being_made_ = settings.maxmemory > 0;
 }
 
@@ -185,7 +185,7 @@ void Server::end_round() {
   replication->end_round();
   keep_effects();
   if (gateway != nullptr) gateway->end_round();
-  // Resuming a client may serve others, and flushing may resume some, so repeat until both lists are empty.
+  // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
   while (!resumed_.empty() || !dirty_.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
     for (const std::uint64_t id : resumed) {
@@ -219,7 +219,7 @@ void Server::keep_effects() {
   if (aof::keep(*append_only)) return;
   std::vector<Client*> answered;
   for (const auto& [id, client] : clients) {
-    // Replicas are sent what is in memory, and the log will be rewritten from that.
+    // Replicas are sent what is in memory, from which the log will be written anew.
     if (!client->output.empty() && !client->is_replica()) answered.push_back(client.get());
   }
   for (Client* client : answered) client->close();
@@ -235,7 +235,7 @@ void Server::arm_timer() {
     if (!expires_in_time) break;
     if (const std::int64_t next = db->next_expiry_ms(); next != Record::never) sooner(next);
   }
-  // A little late, so that many expire at once.
+  // A little late, so that many go at once.
   if (due != 0) due = std::max<std::int64_t>(due, now_ms + (expiry_is_behind_ ? 1 : 100));
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
@@ -246,7 +246,7 @@ void Server::arm_timer() {
   if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
-  // The timer's clock ends earlier than the times at which keys may expire.
+  // The clock that timers go by ends earlier than the times at which keys may expire.
   constexpr std::int64_t longest_wait_ms = 24 * 3'600'000;
   timer_.expires_after(std::chrono::milliseconds(std::clamp<std::int64_t>(due - now_ms, 1, longest_wait_ms)));
   timer_.async_wait([this](const std::error_code& cancelled) {
@@ -272,7 +272,7 @@ void Server::tick() {
   arm_timer();
 }
 
-// Removes a limited number, so that requests get their turn; the rest follows a millisecond later.
+// So many at a time that requests get their turn, and the rest a millisecond later.
 void Server::expire_due() {
   constexpr std::size_t at_once = 500;
   const std::uint64_t begin = cycles_now();
@@ -286,7 +286,7 @@ void Server::expire_due() {
   note_latency("expire-cycle", cycles_now() - begin);
 }
 
-// Frees lazily deleted values and evicts above maxmemory, in turn with all other work.
+// Lazily, and what does not fit maxmemory; in turn with whatever else there is to do.
 void Server::free_in_turns() {
   constexpr std::size_t at_once = 500;  // some 50 us
   if (!lazy_free.any() && (!room_is_being_made_ || script_suspended)) return;
@@ -315,7 +315,7 @@ void Server::close_idle() {
   }
 }
 
-// nullptr: every client in `row` is established or gone.
+// nullptr: everybody in `row` is established or gone.
 Client* Server::first_not_established(std::deque<std::uint64_t>& row) {
   while (!row.empty()) {
     const auto it = clients.find(row.front());
@@ -325,7 +325,7 @@ Client* Server::first_not_established(std::deque<std::uint64_t>& row) {
   return nullptr;
 }
 
-// 0: no limit.
+// 0: they may take for ever.
 std::int64_t Server::handshake_limit_ms(const std::deque<std::uint64_t>& row) const {
   const std::int64_t calm_ms = settings.tls_handshake_timeout_s * 1000;
   if (&row != &hurried_) return calm_ms;
@@ -333,7 +333,7 @@ std::int64_t Server::handshake_limit_ms(const std::deque<std::uint64_t>& row) co
   return calm_ms == 0 ? hurried_ms : std::min(calm_ms, hurried_ms);
 }
 
-// The deadline of the next handshake; 0: none is in progress, or there is no limit.
+// When the next handshake must be over; 0: none is under way, or they may take for ever.
 std::int64_t Server::next_handshake_deadline_ms() {
   std::int64_t next = 0;
   for (auto* row : {&handshaking_, &hurried_}) {
@@ -362,7 +362,7 @@ void Server::close_unfinished_handshakes() {
   }
 }
 
-// The deadline for the oldest stranger to give the password; 0: there is none, or no limit.
+// When the stranger that has been here longest must have given the password; 0: there is none, or no limit.
 std::int64_t Server::next_stranger_deadline_ms() const {
   const Strangers::Stranger* oldest = strangers.oldest();
   if (oldest == nullptr || settings.auth_timeout_s == 0) return 0;
@@ -380,7 +380,7 @@ void Server::close_late_strangers() {
 }
 
 // Clients that hold seats without knowing the password must not keep out those that know it. Many of the
-// latter may connect at once, so each has a second.
+// latter may come at once: each has a second.
 void Server::make_room_among_strangers() {
   constexpr std::int64_t undisturbed_ms = 1000;
   const auto most = std::max<std::size_t>(static_cast<std::size_t>(settings.maxclients) / 2, 1);

@@ -1,10 +1,10 @@
-// The server: its databases, its clients, and the execution of one request.
+// The server: its databases, its clients, and how one request is executed.
 //
-// Everything runs on the thread of one io_context. A round: connections deliver bytes, clients split them
-// into requests, and execute() runs each and adds its reply to the client's queue. At the end of the round
-// end_round() sends all queues, serves waiting clients and frees ended ones.
+// Everything runs on the thread of one io_context. A round: connections deliver bytes, clients cut them into
+// requests, execute() runs each and its reply joins the client's queue; at the end of the round end_round()
+// sends all queues, serves and frees what is left over.
 //
-// Time comes from the clock given at construction, and is read once per delivery, so a test can set it.
+// Time comes from the clock given at construction and is read once for each delivery, so a test can set it.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -71,7 +71,7 @@ namespace cluster {
 class Gateway;
 }
 
-// What CLIENT PAUSE suspends.
+// What CLIENT PAUSE holds back.
 enum class Paused : std::uint8_t { nothing, writes, everything };
 
 enum class LogLevel : int { debug, verbose, notice, warning };
@@ -82,22 +82,22 @@ struct Stats {
   struct Calls {
     std::uint64_t calls = 0, rejected = 0, failed = 0;
     std::uint64_t cycles = 0;
-    LatencyHistogram latency;  // of calls that did not block, and of those that served a blocked client
+    LatencyHistogram latency;  // of calls that did not block, or of what served them once something came
   };
   absl::node_hash_map<const Command*, Calls> by_command;
   absl::btree_map<std::string, std::uint64_t> by_error;  // the code: "WRONGTYPE"
 };
 
-// What the surrounding program gives the server; see main.cpp.
+// What the outside gives the server; see main.cpp.
 struct Surroundings {
   std::function<std::int64_t()> clock_us;  // since 1970
   std::function<void(LogLevel, std::string_view)> log;
   std::uint64_t seed = 0;
   std::string executable;
   std::string config_file;
-  std::string library_path;    // LD_LIBRARY_PATH, which may hold RDMA libraries
+  std::string library_path;    // LD_LIBRARY_PATH, where RDMA libraries may be
   std::function<void()> stop;  // SHUTDOWN
-  // Asks the system for descriptors for so many clients; returns how many it can serve. Empty: any number.
+  // Asks the system for descriptors for so many clients; returns for how many there are. Empty: any number.
   std::function<std::int64_t(std::int64_t clients)> make_way_for_clients;
   Disk disk;
 };
@@ -107,58 +107,58 @@ class Server {
   Server(asio::io_context& io, Settings initial, Surroundings given);
   ~Server();
 
-  // Opens the listeners that the settings ask for. The error is for a user to read.
+  // Opens the listeners the settings ask for. The error is fit to show a user.
   std::expected<void, std::string> listen();
-  // The addresses it listens on: "tcp 127.0.0.1:6379".
+  // What it listens on: "tcp 127.0.0.1:6379".
   std::vector<std::string> listening() const;
-  std::uint16_t port(std::string_view kind) const;  // the bound port; 0: it does not listen so
-  // Likewise, by the setting that asked for it: "tls-port".
+  std::uint16_t port(std::string_view kind) const;  // the really bound one, 0 if it does not listen so
+  // The same by the setting that asked for it: "tls-port".
   std::uint16_t bound_port(std::string_view setting) const;
-  // Whether the setting determines where a listener listens: a port or addresses.
+  // Whether it says where some listener listens: its port, or the addresses.
   bool listeners_hang_on(std::string_view setting) const;
-  // Reopens the listeners that depend on a changed setting. The old listeners are gone even on failure: the
-  // caller restores the setting and calls this again.
+  // Reopens the listeners that depend on a setting that changed. The old listeners are gone on failure, too:
+  // the caller sets the setting back and calls this again.
   std::expected<void, std::string> listen_again(std::string_view changed);
-  // Rereads the certificates for clients that connect from now on. On failure the old ones stay.
+  // Rereads the certificates, for clients that connect from now on; keeps the old ones on failure.
   std::expected<void, std::string> load_tls_again();
-  // Closes every client and listener. The io_context's run() returns when nothing is left.
+  // Ends every client and listener; run() of the io_context returns when nothing is left.
   void shut_down();
 
-  // The TLS settings for a connection to another server; null: without TLS. Read anew, as files may change.
+  // What a connection to another server is made with; null: without TLS. Read each time: files are renewed.
   Opened<std::shared_ptr<TlsSettings>> tls_to_dial() const;
-  // Begins a connection to another server in the way that the settings say. The error: the TLS
-  // files, or RDMA, cannot be used.
+  // Begins a connection to another server, in the way that the settings say. The error: the TLS files, or
+  // RDMA, cannot be used.
   Opened<std::unique_ptr<Dialling>> dial(const std::string& host, std::uint16_t port, Dialled dialled);
-  // Likewise to a node of a cluster: over TCP, with TLS if tls-cluster says so.
+  // The same to a node of a cluster: over TCP, with TLS if tls-cluster says so.
   Opened<std::unique_ptr<Dialling>> dial_cluster(const std::string& host, std::uint16_t port,
                                                  Dialled dialled);
 
-  // Takes a new connection from any listener.
+  // A connection came in, through whichever listener.
   void accept(std::unique_ptr<Connection> connection);
 
-  // Runs one request. Afterwards the reply is in the client's queue, or the client is blocked. False: the
-  // client is paused, and the request must be offered again later.
+  // Runs one request; the reply is in the client's queue afterwards (or it is blocked).
+  // False: the client is paused and the request must be offered again later.
   bool execute(Client& client, Arguments arguments);
-  // Likewise, after a gateway has decided that it is the request's turn.
+  // The same after a gateway has decided that it is the request's turn.
   bool execute_here(Client& client, Arguments arguments);
   // Runs a command that has passed all checks: for EXEC and for blocked clients.
   void run(Client& client, const Command& command, Arguments arguments);
 
   void discard_transaction(Client& client);
-  // For blocking commands that found nothing: parks the client. When the command is tried
-  // again, leaves it parked.
+  // For blocking commands that found nothing: parks the client (or, when it is tried again, leaves it
+  // parked).
   void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null) {
     wait_for(call, call.arguments, std::move(keys), timeout_ms, null);
   }
-  // Likewise, for a command that is tried again with other words.
+  // The same for a command that is tried again with other words.
   void wait_for(const Call& call, Arguments words, std::vector<std::string> keys, std::int64_t timeout_ms,
                 NullForm null);
   std::size_t peak_memory() const { return std::max(peak_memory_, used_memory()); }
-  // Evicts until the data fits maxmemory, or a limited number of keys. Returns false if
-  // nothing more can be evicted.
+  // Evicts until the data fits maxmemory, or evicts a part of what has to go; returns false if nothing more
+  // can be evicted.
   bool make_room();
   void reset_stats();
-  // Recomputes everything that depends on the settings.
+  // Recomputes everything derived from the settings.
   void settings_changed();
   // A pause in force is neither shortened nor relaxed by another one. A pause that has already expired may
   // still tighten the mode, and has no other effect.
@@ -166,29 +166,29 @@ class Server {
   void end_pause();
   bool paused() const { return paused_ != Paused::nothing; }
 
-  // The client has output to send at the end of the round.
+  // The client has something to send at the end of the round.
   void will_flush(Client& client) {
     if (client.dirty) return;
     client.dirty = true;
     dirty_.push_back(&client);
   }
   void end_round();
-  // Call before replies leave: writes the commands' effects to the log. If that is required and failed,
-  // closes the clients whose replies wait.
+  // Call before replies leave: puts what was done into the log. If that was required and failed, clients
+  // whose replies wait are closed without them.
   void keep_effects();
-  // Likewise for a round of sockets, which the loop polls a little longer from now on.
+  // The same for sockets, which the loop looks at a little longer now.
   void end_socket_round();
-  // The client was served; it continues with its next request at the end of the round.
+  // The client was served and continues with its next request at the end of the round.
   void will_resume(Client& client);
-  // Ends a blocked command with an error, which counts as an error of that command.
+  // Ends the wait of a blocked command with an error; it counts as one of that command.
   void fail_blocked(Client& client, std::string_view error);
-  // Tries a blocked command again, for `key`. Returns false if it must still wait;
-  // then there was no reply.
+  // Tries a blocked command again, for `key`; returns false if it still has to wait, and nothing was
+  // answered.
   bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key);
-  // Closes the client, and returns true, if more output waits for it than
-  // client-output-buffer-limit ever allows.
+  // Ends the client if more output waits for it than client-output-buffer-limit ever allows; returns true if
+  // it did.
   bool limit_output(Client& client);
-  void forget(Client& client);  // it ends: removes it from everything; freed at the end of the round
+  void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
 
   void refresh_time() {
     now_us = surroundings.clock_us();
@@ -197,13 +197,13 @@ class Server {
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text) const;
-  // Arms the timer so that expired keys, blocked clients, idle clients, handshakes and
-  // strangers are handled in time.
+  // Arms the timer so that expired keys, blocked clients, idle clients, handshakes and strangers are handled
+  // in time.
   void arm_timer();
-  // Called by the timer: does whatever is due.
+  // Does what is due by the clock; the timer calls it.
   void tick();
 
-  // The resolution of a key's time of last use.
+  // How fine the time of a key's last use is.
   static constexpr std::int64_t use_tick_ms = 100;
 
   asio::io_context& io;
@@ -233,30 +233,30 @@ class Server {
   Effects effects{watches, blocking, tracking};
   const std::shared_ptr<aof::AppendOnly> append_only;  // the server's alone
   const std::unique_ptr<Scripts> scripts;
-  Client* serving = nullptr;  // the client whose command runs
-  // The running command may change what it looks up; a snapshot must see that first.
+  Client* serving = nullptr;  // whose command runs
+  // A command runs that may change what it looks up: a snapshot wants to see that first.
   bool changes_data = false;
-  bool expires_in_time = true;  // false, for tests: keys expire only when accessed
+  bool expires_in_time = true;  // false, for tests: keys whose time has come go when somebody looks
   const std::unique_ptr<Snapshots> snapshots;
-  std::unique_ptr<repl::Replication> replication;  // made last; never null after that
+  std::unique_ptr<repl::Replication> replication;  // made last, and never null then
   std::unique_ptr<cluster::Gateway> gateway;       // null: this server keeps the data itself
   std::optional<LoadProgress> loading;             // a snapshot is being read
   Loaded loaded;
-  bool script_suspended = false;  // it exceeded its time: other clients get BUSY, and no data changes
+  bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;
   Strangers strangers;
-  std::string rdma_provider;  // the provider in use; empty: no RDMA
+  std::string rdma_provider;  // what was taken; empty: no RDMA
 
  private:
   struct Entrance {
-    std::string setting;  // a change of this setting reopens it
+    std::string setting;  // whose change reopens it
     std::unique_ptr<Listener> listener;
   };
   using Entrances = std::vector<Entrance>;
 
   bool paused_for(const Client& client, const Command& command) const;
   bool refuse(Client& client, const Command* command, Arguments arguments);
-  // The server did nothing else meanwhile: an event if that reached latency-monitor-threshold.
+  // The server did nothing else meanwhile: an event, where that is as long as latency-monitor-threshold.
   void note_latency(std::string_view kind, std::uint64_t cycles);
   void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);
   Stats::Calls& calls_of(const Command& command);
@@ -291,17 +291,17 @@ class Server {
   void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
 
   std::int64_t last_tick_ = -1;
-  std::size_t peak_memory_ = 0;  // sampled as the use clock moves
+  std::size_t peak_memory_ = 0;  // seen as the use clock moved
   std::mt19937_64 random_;
   waiting::IdleSpin idle_spin_;
   SocketPoller poller_;
   Entrances entrances_;
   std::shared_ptr<TlsSettings> tls_;
-  rdma::Engine* rdma_engine_ = nullptr;  // owned by the io_context
-  // Shared by all TLS listeners.
+  rdma::Engine* rdma_engine_ = nullptr;  // the io_context's
+  // Of the listeners for TLS together.
   std::shared_ptr<transport::HandshakePlaces> handshakes_ = std::make_shared<transport::HandshakePlaces>();
-  // Clients that were not yet established when they came, in order of arrival. One that is established or
-  // gone by now leaves at the front. Those in hurried_ came while half of the handshake places were taken.
+  // Clients that were not established when they came, in that order. One that is by now, or is gone, leaves
+  // when it has become the first. Those in hurried_ came while half of the places for handshakes were taken.
   std::deque<std::uint64_t> handshaking_, hurried_;
   std::vector<Client*> dirty_;
   std::vector<std::uint64_t> resumed_;
@@ -309,17 +309,17 @@ class Server {
   asio::steady_timer timer_;
   asio::steady_timer free_timer_;
   std::int64_t timer_due_ms_ = 0;          // 0: not armed
-  bool expiry_is_behind_ = false;          // more keys are due than one step removes
-  bool frees_in_turns_ = false;            // its timer is running
-  bool room_is_being_made_ = false;        // more keys must go than one step evicts
-  std::int64_t unread_output_due_ms_ = 0;  // when the next client will exceed its soft limit too long
+  bool expiry_is_behind_ = false;          // more keys are due than were removed at once
+  bool frees_in_turns_ = false;            // the timer for it runs
+  bool room_is_being_made_ = false;        // more keys have to go than were evicted at once
+  std::int64_t unread_output_due_ms_ = 0;  // when the next client will have been over its soft limit too long
   std::uint64_t next_client_id_ = 1;
-  const Command* counted_ = nullptr;  // the command of counted_calls_
+  const Command* counted_ = nullptr;  // whose statistics counted_calls_ are
   Stats::Calls* counted_calls_ = nullptr;
   bool still_waits_ = false;
-  // The errors of the current command's client that are already counted.
+  // Of the client whose command runs: its errors that are in the statistics.
   std::uint64_t counted_errors_ = 0;
-  std::uint64_t slow_cycles_ = 0;  // slower commands are checked for the slow log
+  std::uint64_t slow_cycles_ = 0;  // commands that took more are looked at for the slow log
   Paused paused_ = Paused::nothing;
   std::int64_t paused_until_ms_ = 0;
 };

@@ -1,4 +1,4 @@
-// The most recent slow commands, newest first.
+// The last commands that took long, newest first.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Clients that have not given the password yet, and when they connected.
+// Clients that have not given the password yet, and when they came.
 //
-// Every client is a stranger from connecting until AUTH, and again after RESET. Meanwhile it holds a seat, so
-// its time is limited (auth-timeout). If strangers hold half of all seats, the oldest one makes room for the
-// next. Client::charge() limits the memory of strangers.
+// Every client is a stranger from connecting until AUTH, and again after RESET. It holds a seat meanwhile, so
+// its time is limited (auth-timeout); if strangers hold half of all seats, the one that has been here longest
+// makes room for the next. Client::charge() limits the memory that they hold.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -30,15 +30,15 @@ class Strangers {
   void leave(std::uint64_t number) { here_.erase(number); }
 
   std::size_t size() const { return here_.size(); }
-  // The stranger that has been here longest; nullptr: there is none.
+  // The stranger that has been here longest; nullptr if there is none.
   const Stranger* oldest() const { return here_.empty() ? nullptr : &here_.begin()->second; }
 
-  // The bytes held by all strangers together, and their limit.
+  // Bytes that they hold together, and the most that they may.
   std::size_t bytes = 0;
   std::size_t most_bytes = 64u << 20;
 
  private:
-  absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in order of arrival
+  absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in the order in which they came
   std::uint64_t entered_ = 0;
 };
 
