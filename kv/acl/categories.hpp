@@ -1,4 +1,4 @@
-// The categories of commands as sets of bits, one for each command (Command::id).
+// The categories of commands, as sets of bits with one bit per command (Command::id).
 #pragma once
 
 #include <bitset>
@@ -15,14 +15,14 @@ using CommandBits = std::bitset<most_commands>;
 struct Category {
   std::string_view name;  // without @
   CommandBits members;
-  CommandBits covers;  // what +@name allows: its members, and all subcommands of a member
+  CommandBits covers;  // what +@name allows: its members, and all subcommands of members
 };
 
 // In Redis's order.
 std::span<const Category> all_categories();
 const Category* find_category(std::string_view name);  // in any case; null: there is none
 
-// Every command and subcommand.
+// Every command and every subcommand.
 const CommandBits& every_command();
 // The command and its subcommands.
 CommandBits bits_of(const Command& command);

@@ -1,7 +1,7 @@
-// What was refused lately, and to whom: ACL LOG.
+// Recent refusals and the clients concerned: ACL LOG.
 //
-// The same refusal again within a minute counts as one entry. Bounded: acllog-max-len entries, of which each
-// keeps only so much of what its client said. Threading: the server's one thread.
+// The same refusal again within a minute counts as one entry. Bounded: acllog-max-len entries, and each keeps
+// only a limited part of what its client sent. Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class Log {
     std::string object;  // the command, key or channel
     std::string user;
     std::string client;  // as CLIENT LIST shows it
-    std::int64_t at_ms;  // of the last time
+    std::int64_t at_ms;  // the last time
     std::uint64_t count = 1;
   };
 
   void add(Entry entry, std::size_t most_entries);
   void clear() { entries_.clear(); }
-  const std::deque<Entry>& entries() const { return entries_; }  // the latest first
+  const std::deque<Entry>& entries() const { return entries_; }  // newest first
 
  private:
   std::deque<Entry> entries_;

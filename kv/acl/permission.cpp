@@ -8,18 +8,18 @@ namespace weir::kv::acl {
 
 namespace {
 
-// The channels of a command are arguments from the first on.
+// Commands whose arguments are channels, from the first argument on.
 struct ChannelRow {
   std::string_view command;
-  bool all;      // every argument, or the first only
-  bool pattern;  // they are patterns
+  bool all;      // every argument, or only the first
+  bool pattern;  // the arguments are patterns
 };
 constexpr ChannelRow channel_rows[] = {
     {"subscribe", true, false}, {"ssubscribe", true, false}, {"psubscribe", true, true},
     {"publish", false, false},  {"spublish", false, false},
 };
 
-// The keys in a request, found when they are asked for.
+// The keys in a request; found on first use.
 class Keys {
  public:
   Keys(const Command& command, Arguments arguments) : command_(command), arguments_(arguments) {}

@@ -13,11 +13,11 @@ enum class Denied : std::uint8_t { command, key, channel };
 
 struct Denial {
   Denied what;
-  std::size_t argument = 0;  // which key or channel
+  std::size_t argument = 0;  // index of the key or channel
 };
 
-// Why the user may not; nothing: it may. Where each selector refuses for another reason, the one that comes
-// closest is told.
+// Why the user may not run it; nullopt: the user may. If the selectors refuse for different reasons, returns
+// the reason that comes closest.
 std::optional<Denial> find_denial(const User& user, const Command& command, Arguments arguments);
 
 inline std::optional<Denial> denial(const User& user, const Command& command, Arguments arguments) {
@@ -25,7 +25,7 @@ inline std::optional<Denial> denial(const User& user, const Command& command, Ar
   return find_denial(user, command, arguments);
 }
 
-// Whether it may run the command whatever keys that reads: for patterns that name keys (SORT BY).
+// Whether the user may run the command on every key that it reads: for patterns that name keys (SORT BY).
 bool may_read_every_key(const User& user, const Command& command, Arguments arguments);
 
 }  // namespace weir::kv::acl

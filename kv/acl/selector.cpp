@@ -54,7 +54,7 @@ std::optional<RuleError> Selector::apply(std::string_view rule) {
   }
 }
 
-// The rules that are a word on their own; false: it is none of them.
+// Applies a rule that is a single word; false: the word is unknown.
 bool Selector::apply_word(std::string_view rule) {
   const auto is = [rule](std::string_view word, std::string_view other) {
     return is_word(rule, word) || is_word(rule, other);
@@ -210,8 +210,8 @@ std::string Selector::text() const {
 
 namespace {
 
-// The category that says most about the bits that are `left` to describe: more of its commands are to be
-// mentioned than not, and of the fewest that would have to be corrected, most are right. Null: none helps.
+// The category that best describes the bits `left`. More of its commands must belong in the text than not.
+// Among those with the fewest commands to correct, it has the most right ones. Null: none helps.
 const Category* best_category(const CommandBits& left, const std::vector<const Category*>& used) {
   const Category* best = nullptr;
   std::size_t fewest_wrong = most_commands;
@@ -232,10 +232,10 @@ const Category* best_category(const CommandBits& left, const std::vector<const C
 }  // namespace
 
 std::string Selector::commands_text() const {
-  // From nothing it is told what is added, from everything what is taken away.
+  // Starting from nothing it lists what is added, and starting from everything what is taken away.
   const bool adds = !future_commands_;
   std::string text = adds ? "-@all" : "+@all";
-  CommandBits mentioned;  // what was added, or taken away
+  CommandBits mentioned;  // commands added or taken away
   CommandBits left = (adds ? commands_ : ~commands_) & every_command();
   const CommandBits wanted = left;
   std::vector<const Category*> used;

@@ -1,7 +1,7 @@
 // One set of permissions: which commands, on which keys and channels.
 //
-// Rules change it one at a time, in Redis's words. What it allows is kept ready to be asked: a bit for each
-// command, and flags for "all". Its text is the rules that make the same selector again.
+// Rules, in Redis's words, change it one at a time. Permissions are stored for fast checks: one bit per
+// command, and flags for "all". Its text is the list of rules that makes an equal selector.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ enum class RuleError : std::uint8_t {
 };
 std::string_view error_text(RuleError error);
 
-// Whether a name or a pattern could be told apart from its neighbours in a line of text.
+// Whether the text can stand as one name or pattern in a line of words.
 bool is_one_word(std::string_view text);
 
 class Selector {
  public:
   explicit Selector(bool every_channel = false) : every_channel_(every_channel) {}
 
-  // Unchanged where it fails.
+  // On error the selector is unchanged.
   std::optional<RuleError> apply(std::string_view rule);
 
   bool allows(const Command& command, Arguments arguments) const {
@@ -43,12 +43,12 @@ class Selector {
   }
   bool allows_key(std::string_view key, bool reads, bool writes) const;
   bool allows_channel(std::string_view channel) const;
-  // To subscribe to a pattern, exactly that must have been allowed.
+  // Subscribing to a pattern requires that exactly that pattern is allowed.
   bool allows_channel_pattern(std::string_view pattern) const;
   bool every_key() const { return every_key_; }
   bool every_channel() const { return every_channel_; }
   bool everything() const { return every_command_ && every_key_ && every_channel_; }
-  // Whether there is no key that it may not read.
+  // Whether it may read every key.
   bool reads_every_key() const;
 
   // "-@all +get", "~a %R~b", "&news"
@@ -73,13 +73,13 @@ class Selector {
   void set_all(bool allow);
 
   CommandBits commands_;
-  bool every_command_ = false;    // nothing was taken away since +@all
-  bool future_commands_ = false;  // it began with +@all, whatever was taken away since
+  bool every_command_ = false;    // nothing was removed since +@all
+  bool future_commands_ = false;  // it began with +@all, whatever was removed since
   bool every_key_ = false;
   bool every_channel_ = false;
   std::vector<KeyPattern> keys_;
   std::vector<std::string> channels_;
-  // Of commands that are not allowed as such: with one of these as their first argument they are.
+  // For commands that are not allowed as a whole: they are allowed with one of these as first argument.
   std::map<std::uint16_t, std::vector<std::string>> first_arguments_;
 };
 

@@ -17,7 +17,7 @@ std::optional<RuleError> User::apply(std::string_view rule, Defaults defaults) {
   return error;
 }
 
-// The rules that are a word on their own; false: it is none of them.
+// Applies a rule that is a single word; false: the word is unknown.
 bool User::apply_word(std::string_view rule, Defaults defaults) {
   if (is_word(rule, "on") || is_word(rule, "off")) {
     enabled_ = is_word(rule, "on");
@@ -103,7 +103,7 @@ std::string User::text() const {
 
 std::expected<std::vector<std::string>, std::string> join_selectors(std::span<const std::string> words) {
   std::vector<std::string> joined;
-  const std::string* open = nullptr;  // the word with which a selector began that is not over
+  const std::string* open = nullptr;  // the word that opened a selector which is not yet closed
   for (const std::string& word : words) {
     if (open != nullptr) {
       joined.back().append(1, ' ').append(word);

@@ -1,4 +1,4 @@
-// A user: its passwords, and the selectors of which each may allow a command.
+// A user: passwords, and selectors, each of which may allow a command.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weir::kv::acl {
 
-// What a new user is before the first rule.
+// A new user's state before the first rule.
 struct Defaults {
   bool every_channel = false;  // acl-pubsub-default
 };
@@ -24,24 +24,24 @@ class User {
       : name_(std::move(name)), selectors_{Selector(defaults.every_channel)} {}
 
   const std::string& name() const { return name_; }
-  // One rule; unchanged where it fails.
+  // Applies one rule; on error the user is unchanged.
   std::optional<RuleError> apply(std::string_view rule, Defaults defaults);
 
   bool enabled() const { return enabled_; }
   bool needs_no_password() const { return no_password_; }
-  // May come in with this password, whose digest it is.
+  // Whether the user may log in with the password that has this digest.
   bool accepts(std::string_view digest) const;
 
-  // Whether there is nothing it may not do: then nothing else need be asked.
+  // Whether the user may do everything; then no further check is needed.
   bool may_do_everything() const { return everything_; }
-  // The first is the user's own, the others are those in parentheses.
+  // The first selector is the user's own; the others are those in parentheses.
   const std::vector<Selector>& selectors() const { return selectors_; }
   bool may_hear_channel(std::string_view channel) const;
   bool may_hear_pattern(std::string_view pattern) const;
 
   std::vector<std::string_view> flags() const;
   const std::vector<std::string>& passwords() const { return passwords_; }
-  // "on #digest ~* &* +@all": the rules that make it again.
+  // The rules that make an equal user: "on #digest ~* &* +@all".
   std::string text() const;
 
  private:
@@ -60,8 +60,8 @@ class User {
   std::vector<Selector> selectors_;
 };
 
-// Words in which a selector's parentheses may hold several of them, as one word for each rule. The error is
-// the word where a selector begins that does not end.
+// Joins the words of a selector in parentheses into one word, so that there is one word for each rule. The
+// error is the word that opens a selector which is never closed.
 std::expected<std::vector<std::string>, std::string> join_selectors(std::span<const std::string> words);
 
 }  // namespace weir::kv::acl

@@ -22,7 +22,7 @@ std::vector<std::string> split_at_spaces(std::string_view line) {
   }
 }
 
-// Reads a file of users line by line and gathers what is wrong with it.
+// Reads a file of users line by line and collects the errors.
 class UserFile {
  public:
   UserFile(const std::string& file, Defaults defaults) : file_(file), defaults_(defaults) {}
@@ -59,7 +59,7 @@ class UserFile {
   }
 
  private:
-  // Which command is unknown is told for each; of all else, which may be a secret, the first only.
+  // Every unknown command is reported. Of other errors, which may show a secret, only the first.
   void apply(User& user, const std::vector<std::string>& rules, const std::string& place) {
     bool told = false;
     for (const std::string& rule : rules) {

@@ -1,7 +1,7 @@
-// All users, and the text that a file keeps of them.
+// All users, and the text that a file stores of them.
 //
-// The default user is always there, and its address never changes: clients that have said nothing are it.
-// Other users are theirs until they are removed; whoever removes one sees to its clients first.
+// The default user always exists at the same address; a client that has not authenticated is this user.
+// Another user's address is valid until the user is removed, so its clients must be handled first.
 #pragma once
 
 #include <expected>
@@ -26,14 +26,14 @@ class Users {
   User* find(std::string_view name) const;
   const Map& all() const { return users_; }
 
-  // A copy of the user, or a new one, with the rules applied; the error is a text as ACL SETUSER gives it.
+  // A copy of the user, or a new one, with the rules applied. The error is the text of ACL SETUSER.
   std::expected<User, std::string> changed(std::string_view name, std::span<const std::string> rules,
                                            Defaults defaults) const;
-  // Puts it in the place of the user of that name, whose address stays.
+  // Replaces the user of that name, whose address does not change.
   void put(User user);
   void remove(std::string_view name) { users_.erase(users_.find(name)); }
 
-  // Lines of "user NAME RULE...", as in a file. The error names the file, the lines and what is wrong there.
+  // Parses a file's lines "user NAME RULE...". The error names the file, the lines and the problems.
   static std::expected<std::vector<User>, std::string> parse(std::string_view text, const std::string& file,
                                                              Defaults defaults);
   std::string text() const;
@@ -43,10 +43,10 @@ class Users {
   User* default_;
 };
 
-// A default user who may do everything, without a password.
+// A default user that may do everything, without a password.
 User new_default_user();
 
-// What is wrong with a line of a configuration file: the words behind "user". Empty: nothing.
+// What is wrong with a configuration line's words after "user". Empty: nothing.
 std::string user_line_error(std::span<const std::string> words);
 
 }  // namespace weir::kv::acl
