@@ -48,11 +48,11 @@ std::expected<LoadResult, std::string> AppendOnly::start(const std::function<boo
   size_after_rewrite_ = size();
   server_.effects.listen(writer_);
   server_.refresh_time();
-  server_.arm_timer();  // for keys whose time came while nothing expired
+  server_.arm_timer();  // for keys that became due while nothing expired
   return loaded;
 }
 
-// Goes on in the newest file. A log that begins with data has to have it in a base first.
+// Continues in the newest file. A log that begins with existing data first needs it in a base.
 AppendOnly::Done AppendOnly::begin(bool with_base) {
   if (with_base) files_->begin_without_base();
   if (files_->manifest().increments.empty()) {
@@ -111,7 +111,7 @@ AppendOnly::Done AppendOnly::begin_increment() {
   return {};
 }
 
-// From here on effects go to a file that nothing was written to yet.
+// From now on effects go to a file that is still empty.
 AppendOnly::Done AppendOnly::switch_file() {
   const bool written = writer_.needs_new_file() ? writer_.write() : flush();
   if (!written) return std::unexpected(writer_.failure());
@@ -127,7 +127,7 @@ SnapshotFile::Choice AppendOnly::base_choice() const {
 
 std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {
   if (rewriting()) return std::unexpected("Background append only file rewriting already in progress");
-  // What a transaction did so far would be in the base, and in the file that follows it.
+  // The work of an unfinished transaction would be in the base and in the file after it.
   const auto number =
       server_.effects.untold() || server_.script_suspended
           ? std::nullopt
@@ -224,7 +224,7 @@ bool AppendOnly::commit() {
   return note(writer_.commit(sync(), server_.now_ms));
 }
 
-// Sets whether commands that write are refused from now on.
+// Decides whether commands that write are refused from now on.
 bool AppendOnly::note(bool kept) {
   if (!kept && sync() == Sync::always) replies_lie_ = true;
   const std::string& failure = writer_.failure();
@@ -254,7 +254,7 @@ void AppendOnly::give_up_waiting(Client& client) const {
   const auto position = static_cast<std::uint64_t>(client.blocked->position);
   client.reply.array(2);
   client.reply.integer(on() && !files_->lacks_base() && writer_.synced_position() >= position ? 1 : 0);
-  client.reply.integer(0);  // no replica confirms that it is on its disk
+  client.reply.integer(0);  // no replica confirms that its disk has it
 }
 
 void AppendOnly::after_sync() {

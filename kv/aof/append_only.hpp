@@ -1,9 +1,9 @@
-// The append-only log of a server: what it acknowledged is read back at its next start.
+// The append-only log of a server: changes that it acknowledged are restored at its next start.
 //
-// The log is a base, which is a snapshot of the data at some moment, and increments, which hold the effects
-// since then (log_files.hpp). start() reads them back and continues in the newest increment. rewrite() begins
-// an increment and, in turns with serving clients, writes a snapshot of that moment; once the snapshot is on
-// the disk it becomes the base, and older files are deleted.
+// The log consists of a base, which is a snapshot of the data at some moment, and of increments, which hold
+// the effects since then (log_files.hpp). start() reads them and continues in the newest increment. rewrite()
+// begins an increment and writes a snapshot of that moment, in turns with serving clients. Once the snapshot
+// is on the disk it becomes the base, and older files are deleted.
 //
 // Failures: while refusal() is not empty the server refuses commands that write, and a timer tries again. A
 // failed write resumes where it stopped. After a failed fsync the log is rewritten from memory, because
@@ -42,46 +42,46 @@ class AppendOnly {
   AppendOnly(const AppendOnly&) = delete;
   AppendOnly& operator=(const AppendOnly&) = delete;
 
-  // Reads the log into the empty databases and continues in it; if there is no log, begins one with the
-  // snapshot's contents. `go_on` is called every few milliseconds; returning false stops. The error is fit to
-  // show a user.
+  // Reads the log into the empty databases and continues in it. If there is no log, begins one with the
+  // snapshot's contents. `go_on` is called every few milliseconds; returning false stops the loading. The
+  // error is for a user to read.
   std::expected<LoadResult, std::string> start(const std::function<bool()>& go_on);
   // Begins a log of the existing data.
   Done turn_on();
   void turn_off();
   bool on() const { return files_ != nullptr; }
 
-  // Call before replies leave: writes what was done to the log, as safely as appendfsync asks. Returns false
-  // if that failed; waiting replies may report those changes, so they must not leave.
+  // Call before replies leave: writes the recorded effects to the log, as safely as appendfsync asks. Returns
+  // false if that failed; waiting replies may report those changes, so they must not leave.
   bool keep() {
     if (writer_.anything_gathered() && refusal_.empty()) commit();
     return !std::exchange(replies_lie_, false);
   }
-  // Why commands that write are refused; empty if they are not.
+  // Why commands that write are refused; empty: they are not.
   const std::string& refusal() const { return refusal_; }
 
-  // Whether all that was done is on the disk; with appendfsync always this call makes sure of it.
+  // Whether every effect is on the disk. With appendfsync always this call ensures it.
   bool synced();
   // The log's length so far, in bytes.
   std::uint64_t position() const { return writer_.position(); }
-  // Resumes the client, which is blocked, as soon as the log is on the disk up to the client's position.
+  // Resumes the client, which is blocked, once the log is on the disk up to the client's position.
   void wait_for_sync(const Client& client);
   std::size_t waiters() const { return waiters_.size(); }
-  // Answers a client whose time is up.
+  // Replies to a client whose time is up.
   void give_up_waiting(Client& client) const;
 
-  // Call before all data is replaced without effects being reported: later effects belong behind a base of
-  // the new data, which is written as soon as possible. Until then the log on the disk is that of the old
-  // data. On an error, which says why this is impossible, the log stays as it was.
+  // Call before all data is replaced without reported effects. Later effects belong after a base of the new
+  // data, which is written as soon as possible; until then the log on the disk is that of the old data. On an
+  // error, which says why this is impossible, the log stays as it was.
   Done begin_anew();
 
-  // Begins to rewrite the log. The error is fit to show a client.
+  // Begins to rewrite the log. The error is for a client to read.
   enum class Begun : std::uint8_t { now, later };
   std::expected<Begun, std::string> rewrite();
-  // The same as soon as possible.
+  // Likewise, as soon as possible.
   void rewrite_soon();
 
-  // Retries what failed, and syncs what appendfsync everysec wants synced; a timer calls it once a second.
+  // Retries what failed, and syncs for appendfsync everysec; a timer calls it once a second.
   void tick();
 
   // For INFO.
@@ -93,7 +93,7 @@ class AppendOnly {
   const State& state() const { return state_; }
   bool rewriting() const { return run_ != nullptr; }
   bool rewrite_scheduled() const { return scheduled_; }
-  std::int64_t rewriting_for_s() const;  // -1: it does not
+  std::int64_t rewriting_for_s() const;  // -1: no rewrite is running
   const LogWriter& writer() const { return writer_; }
   std::uint64_t size() const;
   std::uint64_t size_after_rewrite() const { return size_after_rewrite_; }  // or after the start
@@ -120,11 +120,11 @@ class AppendOnly {
   std::string refusal_;
   bool replies_lie_ = false;  // see keep()
   SyncWaiters waiters_;
-  std::unique_ptr<BackgroundSnapshot> run_;  // null: the log is not rewritten now
-  std::unique_ptr<Snapshot> snapshot_;       // that fills it; null: all is encoded
+  std::unique_ptr<BackgroundSnapshot> run_;  // null: the log is not being rewritten
+  std::unique_ptr<Snapshot> snapshot_;       // fills run_; null: everything is encoded
   std::int64_t run_began_ms_ = 0;
   bool scheduled_ = false;
-  std::int64_t next_try_ms_ = 0;  // not before, after a rewrite that failed
+  std::int64_t next_try_ms_ = 0;  // the earliest next try after a failed rewrite
   State state_;
   std::uint64_t size_after_rewrite_ = 0;
   asio::steady_timer timer_;

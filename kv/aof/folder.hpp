@@ -1,7 +1,7 @@
-// The folder of the log's files. Every file is reached by a plain name in a folder that is open, so nothing
-// outside it is touched, whatever a manifest or a setting says.
+// The folder of the log's files. Each file is reached by a plain name relative to the open folder, so nothing
+// outside is touched, whatever a manifest or a setting says.
 //
-// Errors are fit to show: "cannot write appendonlydir/x: No space left on device".
+// Errors are for users: "cannot write appendonlydir/x: No space left on device".
 #pragma once
 
 #include <sys/types.h>
@@ -18,22 +18,22 @@ namespace weir::kv::aof {
 
 class Folder {
  public:
-  // Opens the folder of that name in `parent`; makes it if it is not there.
+  // Opens the folder of that name in `parent`, and creates it if needed.
   static std::expected<Folder, std::string> open(const std::string& parent, const std::string& name,
                                                  Disk disk);
 
   const std::string& path() const { return path_; }
   bool has(const std::string& name) const;
-  std::uint64_t size(const std::string& name) const;  // 0: there is no such file
+  std::uint64_t size(const std::string& name) const;  // 0: no such file
   std::expected<OwnedFd, std::string> open_to_read(const std::string& name) const;
-  std::expected<OwnedFd, std::string> open_to_append(const std::string& name) const;  // made if need be
-  // An empty file, whatever was there.
+  std::expected<OwnedFd, std::string> open_to_append(const std::string& name) const;  // creates it if needed
+  // An empty file in place of any earlier one.
   std::expected<OwnedFd, std::string> make(const std::string& name) const;
   std::expected<std::string, std::string> read(const std::string& name, std::size_t most) const;
-  // Either the old contents or the new are on the disk, whatever happens meanwhile.
+  // At any moment the disk holds either the old contents or the new ones.
   std::expected<void, std::string> replace(const std::string& name, std::string_view contents) const;
   std::expected<void, std::string> rename(const std::string& from, const std::string& to) const;
-  // Brings a file from elsewhere here, under that name.
+  // Moves a file from elsewhere here, under that name.
   std::expected<void, std::string> take(const std::string& path, const std::string& name) const;
   std::expected<void, std::string> cut(const std::string& name, std::uint64_t size) const;
   void remove(const std::string& name) const;
@@ -54,7 +54,7 @@ class Folder {
   Disk disk_;
 };
 
-// Whether there is a file there, which is no link, folder or anything else.
+// Whether a regular file is there: not a link, a folder or anything else.
 bool is_file(const std::string& path);
 
 }  // namespace weir::kv::aof

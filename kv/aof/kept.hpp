@@ -1,4 +1,4 @@
-// What the server asks of its log while it serves. This header depends on neither.
+// What the server needs from its log while it serves. This header depends on neither.
 #pragma once
 
 #include <expected>
@@ -16,7 +16,7 @@ namespace weir::kv::aof {
 class AppendOnly;
 
 std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk);
-// See AppendOnly, where each of them is described.
+// AppendOnly describes each of these functions.
 bool keep(AppendOnly& log);
 const std::string& refusal(const AppendOnly& log);
 void give_up_waiting(const AppendOnly& log, Client& client);

@@ -30,7 +30,7 @@ std::expected<void, std::string> LogFiles::read_manifest() {
   return {};
 }
 
-// First the manifest says where the file belongs, then the file is moved there: if the process stops in
+// The manifest first says where the file belongs, then the file is moved there. If the process stops in
 // between, the next start continues here.
 std::expected<void, std::string> LogFiles::take_old_file(const std::string& parent) {
   const std::string old = parent + '/' + first_name_;
@@ -85,7 +85,7 @@ std::expected<void, std::string> LogFiles::adopt_base() {
   return {};
 }
 
-// They stay in the manifest until it is written the next time; it does no harm that they are gone.
+// Deleted files stay listed until the manifest is next written, which does no harm.
 void LogFiles::remove_history() {
   for (const LogFile& file : manifest_.history) folder_.remove(file.name);
   manifest_.history.clear();

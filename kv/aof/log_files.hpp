@@ -1,8 +1,8 @@
-// The files of the log: their folder, and the manifest that lists them.
+// The log's files: their folder, and the manifest that lists them.
 //
-// The manifest is replaced in one step at each change, so the log on the disk is whole at any time. A log
-// that is begun while there is data already lacks its base: until that is adopted changes of the list stay
-// in memory, and what was on the disk before stays the log there.
+// Each change replaces the manifest in one step, so the log on the disk is always whole. A log that begins
+// with existing data lacks its base at first. Until a base is adopted, changes to the list stay in memory,
+// and the previous log remains the one on the disk.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -23,8 +23,8 @@ namespace weir::kv::aof {
 
 class LogFiles {
  public:
-  // Opens the folder that the settings name and reads the manifest there, if any. A log of one file, as Redis
-  // had it before version 7, becomes the base. The error is fit to show a user.
+  // Opens the folder that the settings name and reads the manifest, if there is one. A single-file log of
+  // Redis before version 7 becomes the base. The error is for a user to read.
   static std::expected<LogFiles, std::string> open(const Settings& settings, const Disk& disk);
 
   const Folder& folder() const { return folder_; }
@@ -35,15 +35,15 @@ class LogFiles {
   bool lacks_base() const { return lacks_base_; }
 
   std::expected<OwnedFd, std::string> open_newest() const;
-  // A new file, which follows the newest.
+  // Creates a file after the newest one.
   std::expected<OwnedFd, std::string> begin_increment();
-  // The name for a base that is about to be written.
+  // The name of the next base to be written.
   std::string next_base() const;
-  // It is on the disk: the log is that base and the newest increment, and what came before is deleted.
+  // The base is on the disk: the log is now that base and the newest increment; older files are deleted.
   std::expected<void, std::string> adopt_base();
   void remove_history();
 
-  // Of all files but the newest.
+  // Of all files except the newest.
   std::uint64_t size_of_closed() const;
 
  private:
@@ -56,8 +56,8 @@ class LogFiles {
   std::string manifest_name() const { return first_name_ + ".manifest"; }
 
   Folder folder_;
-  std::string first_name_;  // how the names of its files begin
-  Manifest manifest_;       // as it is on the disk, unless the base is lacking
+  std::string first_name_;  // prefix of the names of its files
+  Manifest manifest_;       // as on the disk, unless the base is missing
   bool lacks_base_ = false;
 };
 

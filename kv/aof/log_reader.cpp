@@ -13,7 +13,7 @@ constexpr std::size_t longest_number = 32;
 constexpr std::size_t kept_buffer = std::size_t{4} << 20;
 }  // namespace
 
-// More bytes behind those that are there; false: the file is over.
+// Reads more bytes after those in the buffer; false: end of file.
 bool LogReader::refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
   filled_ -= begin_;
@@ -40,7 +40,7 @@ LogReader::Step LogReader::skip_line() {
   }
 }
 
-// "*3\r\n", "$5\r\n"
+// Reads a line such as "*3\r\n" or "$5\r\n".
 LogReader::Step LogReader::take_number(char kind, std::int64_t most, std::int64_t& value) {
   for (;;) {
     const std::string_view rest(buffer_.data() + read_, filled_ - read_);

@@ -1,9 +1,9 @@
-// Reads requests back from a log file, in the form in which the server writes them.
+// Reads requests from a log file, in the form in which the server writes them.
 //
-// Only that form is taken: arrays of bulk strings; lines that begin with '#' between two requests are passed
-// over (Redis writes the time in such). Memory is bounded by the bytes that are there, whatever lengths the
-// file claims. Where the file ends in the middle of a request it says so, apart from bytes that are no
-// request at all.
+// It accepts only that form: arrays of bulk strings. Lines that begin with '#' between two
+// requests are skipped (Redis writes the time there). Memory is bounded by the bytes present,
+// whatever lengths the file claims. A file that ends within a request is reported differently from
+// bytes that are no request.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace weir::kv::aof {
 
 class LogReader {
  public:
-  // Fills a place with the next bytes; 0: there are no more.
+  // Fills `place` with the next bytes; 0: end of input.
   using Source = std::function<std::size_t(char* place, std::size_t most)>;
   enum class Next : std::uint8_t { request, end, truncated, malformed };
 
   explicit LogReader(Source source) : source_(std::move(source)) {}
 
   Next next();
-  // After Next::request, until the next call.
+  // Valid after Next::request, until the next call.
   Arguments arguments() const { return arguments_; }
-  // How many bytes of the file were whole requests.
+  // How many bytes of the file were complete requests.
   std::uint64_t whole_bytes() const { return whole_; }
 
   static constexpr std::size_t longest_word = std::size_t{4} << 30;
@@ -35,7 +35,7 @@ class LogReader {
 
  private:
   struct Piece {
-    std::size_t offset, size;  // from begin_
+    std::size_t offset, size;  // offset from begin_
   };
   enum class Step : std::uint8_t { done, truncated, malformed };
 
@@ -47,9 +47,9 @@ class LogReader {
 
   Source source_;
   std::string buffer_;
-  std::size_t begin_ = 0;   // of the request that is read
-  std::size_t read_ = 0;    // what is before is understood
-  std::size_t filled_ = 0;  // what is before came from the source
+  std::size_t begin_ = 0;   // start of the current request
+  std::size_t read_ = 0;    // end of the parsed bytes
+  std::size_t filled_ = 0;  // end of the bytes from the source
   std::uint64_t whole_ = 0;
   std::vector<Piece> pieces_;
   std::vector<Argument> arguments_;

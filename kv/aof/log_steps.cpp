@@ -6,7 +6,7 @@ namespace weir::kv::aof {
 
 namespace {
 
-// PFCOUNT writes down what it counted.
+// PFCOUNT stores its result in the key.
 bool belongs_in_a_log(const Command& command) {
   if (command.run == nullptr) return false;
   return command.has(flag::write) || command.name == "select" || command.name == "pfcount";

@@ -1,7 +1,7 @@
-// The units in which a log takes effect: single requests, and transactions, which count once their EXEC is
-// there.
+// The units in which a log takes effect: single requests, and transactions, which
+// count only with their EXEC.
 //
-// Each next() reads one request, so the caller can do other things in between. Memory is bounded by the
+// Each next() reads one request, so the caller can do other work in between. Memory is bounded by the
 // largest transaction in the log.
 #pragma once
 
@@ -20,13 +20,13 @@ namespace weir::kv::aof {
 
 class LogSteps {
  public:
-  // part: of a transaction that is not over; wrong: no request, or MULTI and EXEC that do not go together.
+  // part: of an unfinished transaction; wrong: not a request, or unmatched MULTI or EXEC.
   enum class Next : std::uint8_t { step, part, end, truncated, wrong };
 
   explicit LogSteps(LogReader::Source source) : reader_(std::move(source)) {}
 
   Next next();
-  // After Next::step: calls `run` with the words of each request, until it returns false.
+  // After Next::step: calls `run` with the words of each request until it returns false.
   template <class Run>
   bool each(Run run) const {
     if (!was_transaction_) return run(reader_.arguments());
@@ -40,11 +40,11 @@ class LogSteps {
   }
   bool was_transaction() const { return was_transaction_; }
 
-  // How much of the file is whole: up to an incomplete request or to a MULTI without its EXEC; after
-  // Next::step, up to where that step begins.
+  // How much of the file is complete: up to an unfinished request or a MULTI without its EXEC. After
+  // Next::step: up to the start of that step.
   std::uint64_t whole_bytes() const { return whole_; }
   std::uint64_t bytes_read() const { return reader_.whole_bytes(); }
-  // After Next::wrong: what is wrong, and at which byte.
+  // After Next::wrong: the problem and its byte.
   const std::string& error() const { return error_; }
 
  private:
@@ -60,7 +60,7 @@ class LogSteps {
   std::string error_;
 };
 
-// The command that a request of a log runs. Null if there is no such command, it does not belong in a log, or
+// The command that a log's request runs. Null: there is no such command, it does not belong in a log, or
 // the number of words is wrong.
 const Command* logged_command(Arguments words);
 std::string unknown_in_log(Arguments words);

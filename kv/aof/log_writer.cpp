@@ -10,7 +10,7 @@
 namespace weir::kv::aof {
 
 namespace {
-// A write that waits for a sync waits no longer, and lets no more pile up.
+// Limits after which a write no longer waits for a sync.
 constexpr std::int64_t longest_wait_ms = 2000;
 constexpr std::size_t most_waiting = std::size_t{64} << 20;
 constexpr std::size_t kept_capacity = std::size_t{1} << 20;
@@ -78,7 +78,7 @@ void LogWriter::retry(Sync sync) {
   failure_.clear();
 }
 
-// After a short write the rest is written behind it, as soon as that is possible.
+// After a short write the rest is written as soon as possible.
 bool LogWriter::write() {
   waits_since_ms_ = 0;
   std::string_view rest = gathered_;

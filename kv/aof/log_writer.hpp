@@ -1,20 +1,20 @@
-// The newest file of the log: effects become requests at its end.
+// The newest file of the log: appends effects as requests.
 //
-// Effects are gathered in memory; commit() writes them, and the server calls it before any reply of the round
-// leaves. With Sync::always the bytes are on the disk when commit() returns true, so one fsync serves all
-// clients of the round. With Sync::everysec another thread syncs once a second while there is something to
-// sync, and commit() does not write while it does so (a write would wait for the disk), for two seconds at
-// most.
+// Effects are gathered in memory and written by commit(), which the server calls before any reply of
+// the round leaves. With Sync::always the bytes are on the disk when commit() returns true, so one
+// fsync serves all clients of the round. With Sync::everysec another thread syncs once a second if
+// needed. During a sync commit() does not write, because a write would wait for the disk; but it holds
+// back for two seconds at most.
 //
-// Failures: while a write or an fsync has failed failure() says why, and commit() returns false. What could
-// not be written stays in memory and is written by a later retry(). After a failed fsync nobody knows which
-// bytes are on the disk, and a later fsync that succeeds says nothing about them (the system may have dropped
-// them); so that failure stays until another file and a base hold all of it, which recovered() says.
+// Failures: after a failed write or fsync, failure() gives the reason and commit() returns false. Unwritten
+// bytes stay in memory until a later retry() writes them. After a failed fsync nobody knows which bytes are
+// on the disk, and a later success proves nothing (the system may have dropped them). So that failure stays
+// until recovered() reports that another file and a base hold everything.
 //
-// Positions count the bytes of the log over all its files since the server started, for those who wait until
-// theirs are on the disk.
+// Positions count the log's bytes over all its files since the server started. Clients wait until
+// their position is on the disk.
 //
-// Threading: the server's one thread; the syncing thread touches a descriptor and nothing else.
+// Threading: the server's one thread. The syncing thread uses only a descriptor.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -38,30 +38,30 @@ class LogWriter final : public EffectListener {
   LogWriter(asio::io_context& io, Disk disk);
   ~LogWriter() override;
 
-  // Goes on in a file that holds `size` bytes. Nothing may be gathered: it belongs in the file before, which
-  // the other thread syncs and closes.
+  // Continues in a file that holds `size` bytes. No bytes may be gathered, because they belong in the
+  // previous file, which the other thread syncs and closes.
   void begin(OwnedFd file, std::uint64_t size);
-  // What came before the file is on the disk by other means, and no failure matters any more.
+  // Everything before this file is on the disk by other means, so earlier failures no longer matter.
   void recovered();
-  // Writes and syncs what is left, and closes the file.
+  // Writes and syncs the rest, and closes the file.
   void end();
 
   void effect(int db, std::string_view request) override;
 
   bool anything_gathered() const { return !gathered_.empty(); }
-  // Writes what is gathered, now; false: it failed.
+  // Writes the gathered bytes now; false: that failed.
   bool write();
-  // The same, and syncs it with Sync::always.
+  // Likewise, and with Sync::always syncs them.
   bool flush(Sync sync);
-  // flush(), but with Sync::everysec not while the other thread syncs. False: it failed, or had failed
-  // before.
+  // As flush(), but with Sync::everysec it waits for a sync in the other thread. False: it
+  // failed, now or earlier.
   bool commit(Sync sync, std::int64_t now_ms);
-  // Tries again what failed; to be called now and then.
+  // Retries what failed; call it now and then.
   void retry(Sync sync);
-  // Begins a sync in the other thread, unless one is under way or nothing is to be synced.
+  // Begins a sync in the other thread, unless one is running or nothing needs it.
   void sync_soon();
 
-  const std::string& failure() const { return failure_; }  // empty: all is well
+  const std::string& failure() const { return failure_; }  // empty: no failure
   bool needs_new_file() const { return sync_failed_; }
 
   std::uint64_t size() const { return size_; }  // of the file
@@ -71,7 +71,7 @@ class LogWriter final : public EffectListener {
   bool syncs() const { return syncing_ != 0; }
   std::uint64_t delayed_writes() const { return delayed_; }
 
-  // Called when a sync in the other thread is over.
+  // Called when a sync in the other thread has ended.
   std::function<void()> on_synced;
 
  private:
@@ -82,19 +82,19 @@ class LogWriter final : public EffectListener {
 
   asio::io_context& io_;
   Disk disk_;
-  std::shared_ptr<OwnedFd> file_;  // shared with a sync under way
+  std::shared_ptr<OwnedFd> file_;  // shared with a running sync
   std::string gathered_;
-  int db_ = -1;  // that the file's next request acts on; -1: it says so first
+  int db_ = -1;  // database of the file's next request; -1: select one first
   std::uint64_t size_ = 0;
   std::uint64_t written_ = 0, synced_ = 0;  // positions
-  std::uint64_t begun_at_ = 0;              // the file's first byte
+  std::uint64_t begun_at_ = 0;              // position of the file's first byte
   std::string failure_;
   bool sync_failed_ = false;
-  int syncing_ = 0;                  // syncs under way
-  std::int64_t waits_since_ms_ = 0;  // for a sync, with a write; 0: it does not
+  int syncing_ = 0;                  // running syncs
+  std::int64_t waits_since_ms_ = 0;  // since when a write waits for a sync; 0: none waits
   std::uint64_t delayed_ = 0;
-  std::shared_ptr<LogWriter*> self_;           // empty once it is gone
-  std::unique_ptr<asio::thread_pool> thread_;  // of one thread, made for the first sync there
+  std::shared_ptr<LogWriter*> self_;           // empty once this object is gone
+  std::unique_ptr<asio::thread_pool> thread_;  // one thread, made for the first sync
 };
 
 }  // namespace weir::kv::aof

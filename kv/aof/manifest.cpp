@@ -47,7 +47,7 @@ std::string line_text(const LogFile& file, Kind kind) {
          " type " + static_cast<char>(kind) + '\n';
 }
 
-// What is wrong with a file that comes after those of the manifest; empty: nothing.
+// The error if this file may not follow those of the manifest; empty: it may.
 std::string add(Manifest& manifest, Line line) {
   switch (line.kind) {
     case Kind::base:

@@ -1,11 +1,11 @@
-// The list of files that make up the log, as Redis 7 keeps it: one base, which is the data at some moment,
-// and the increments that follow it in order. History files are no longer part of the log and about to be
-// deleted.
+// The list of the log's files, in the format of Redis 7: one base, which holds the data at some
+// moment, and the increments that follow it in order. History files are no longer part of the
+// log and will be deleted.
 //
-// A line is "file NAME seq N type b|h|i"; pairs with other names are passed over, as are lines that begin
-// with
-// '#'. A name with spaces or control characters stands in quotes. Invariants of what parse_manifest()
-// returns: at most one base, increments in ascending order, no name has a path in it, none occurs twice.
+// A line is "file NAME seq N type b|h|i". Pairs with other names are skipped, as are lines
+// that begin with '#'. A name with spaces or control characters is quoted. Invariants of
+// parse_manifest()'s result: at most one base; increments in ascending order; no name contains
+// a path or occurs twice.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +35,11 @@ struct Manifest {
   std::int64_t last_increment() const { return increments.empty() ? 0 : increments.back().sequence; }
 };
 
-// The error is Redis's, fit for the log.
+// The error is Redis's text, for the log.
 std::expected<Manifest, std::string> parse_manifest(std::string_view text);
 std::string manifest_text(const Manifest& manifest);
 
-// A name that stands for a file in a given folder and nowhere else.
+// Whether the name can only mean a file within a given folder.
 bool is_plain_name(std::string_view name);
 
 }  // namespace weir::kv::aof

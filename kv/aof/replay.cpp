@@ -56,7 +56,7 @@ bool Replay::run_request(Arguments words) {
     return false;
   }
   ++requests_;
-  // Without the checks and the statistics of clients' requests.
+  // Skips the checks and statistics of clients' requests.
   const Call call{
       server_,        *client_, *command,      *server_.databases[static_cast<std::size_t>(client_->db)],
       client_->reply, words,    server_.now_ms};

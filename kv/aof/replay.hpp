@@ -1,8 +1,8 @@
-// Runs the requests of one log file on the server's data, some at a time.
+// Runs the requests of one log file on the server's data, in small steps.
 //
-// Only what a log holds is run (log_steps.hpp): commands that write, SELECT, and MULTI ... EXEC, whose
-// commands run together once EXEC is there. While a server loads nothing expires by itself
-// (Keyspace::expire_nothing()): what had expired when the log was written is a DEL in it.
+// Runs only what a log contains (log_steps.hpp): commands that write, SELECT, and MULTI ... EXEC, whose
+// commands run together once EXEC has been read. While a server loads, nothing expires by itself
+// (Keyspace::expire_nothing()): for a key that had expired when the log was written, the log has a DEL.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -24,9 +24,9 @@ class Replay {
   Replay(Server& server, LogReader::Source source);
   ~Replay();
 
-  // Runs for some milliseconds.
+  // Runs for a few milliseconds.
   Outcome run();
-  // How much of the file is whole: up to an incomplete request or to a MULTI without its EXEC.
+  // How much of the file is complete: up to an unfinished request or a MULTI without its EXEC.
   std::uint64_t whole_bytes() const { return steps_.whole_bytes(); }
   std::uint64_t bytes_read() const { return steps_.bytes_read(); }
   std::uint64_t requests() const { return requests_; }
@@ -38,7 +38,7 @@ class Replay {
 
   Server& server_;
   LogSteps steps_;
-  acl::User user_;  // may do everything, whatever the server's users may
+  acl::User user_;  // may do everything, whatever the server's users are
   std::unique_ptr<Client> client_;
   std::uint64_t requests_ = 0;
   std::string error_;

@@ -17,7 +17,7 @@ void SyncWaiters::add(Server& server, const Client& client) {
   waiting_.push_back({client.id(), static_cast<std::uint64_t>(client.blocked->position)});
 }
 
-// Null: it ended, or went on. If it asked again, that wait has an entry of its own.
+// Null: the client ended or continued. If it waits again, that wait has its own entry.
 Client* SyncWaiters::still_there(Server& server, const Waiting& one) {
   const auto it = server.clients.find(one.client);
   if (it == server.clients.end()) return nullptr;

@@ -1,8 +1,8 @@
-// Clients of WAITAOF: each waits until the log is on the disk up to its position, or until its time is up.
+// Clients of WAITAOF: each waits until the log is on the disk up to its position, or until a timeout.
 //
-// A waiting client is blocked (kv/server/blocking.hpp) without a key; its reason is kept here. It may end or
-// be unblocked meanwhile, so it is identified by its number. A log that cannot be synced may serve nobody for
-// days, so entries of clients that no longer wait are dropped whenever their number could have doubled.
+// A waiting client is blocked (kv/server/blocking.hpp) without a key, and its position is kept here. It may
+// end or be unblocked meanwhile, so its number identifies it. A log that cannot be synced may serve nobody
+// for days, so stale entries are removed whenever their number could have doubled.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -21,11 +21,11 @@ namespace weir::kv::aof {
 
 class SyncWaiters {
  public:
-  // Adds a client that is blocked by its WAITAOF. Positions do not fall from one call to the next.
+  // Adds a client blocked by its WAITAOF. Positions never decrease from one call to the next.
   void add(Server& server, const Client& client);
-  // Answers the clients whose position is reached; they continue.
+  // Replies to the clients whose position is reached; they continue.
   void serve(Server& server, std::uint64_t synced);
-  // The log is off: none of the clients will get what it waits for.
+  // The log is off: no client will get what it waits for.
   void fail(Server& server, std::string_view error);
   bool any() const { return !waiting_.empty(); }
   std::size_t size() const { return waiting_.size(); }
@@ -38,7 +38,7 @@ class SyncWaiters {
   static Client* still_there(Server& server, const Waiting& one);
 
   std::deque<Waiting> waiting_;
-  std::size_t sort_out_at_ = 64;  // entries
+  std::size_t sort_out_at_ = 64;  // remove stale entries at this size
 };
 
 }  // namespace weir::kv::aof
