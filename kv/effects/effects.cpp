@@ -6,7 +6,7 @@
 namespace weir::kv {
 
 namespace {
-// Memory that one large effect needed is released once it has been reported.
+// Memory of one large effect is released after it has been reported.
 constexpr std::size_t kept_requests = 64u << 10;
 constexpr std::string_view multi_request = "*1\r\n$5\r\nMULTI\r\n";
 constexpr std::string_view exec_request = "*1\r\n$4\r\nEXEC\r\n";
@@ -22,7 +22,7 @@ void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why)
   if (watches_.any()) {
     why == Keyspace::Gone::evicted ? watches_.touch(db.index(), key) : watches_.expire(db.index(), key);
   }
-  // Readers of a stream's group are told when it goes.
+  // Clients that read through a stream's group are told when the stream goes.
   if (blocking_.any()) blocking_.signal(db.index(), key);
   if (tracking_.any()) tracking_.changed(key);
 }

@@ -1,19 +1,19 @@
-// The one way through which every change of the data passes.
+// The single path through which every change of the data passes.
 //
-// Events: changed(), gone() and changed_all() are called for each change after it was made. Code that waits
-// for or watches a key depends on them.
+// Events: changed(), gone() and changed_all() are called after each change. Code that waits for a key or
+// watches one depends on them.
 //
-// Words: while somebody listens, each change is reported as requests that make the same change in a copy of
-// the data, whenever and wherever they run. A command whose own words do so reports nothing: its words are
-// taken as sent if the call changed anything. Any other command supplies the words itself (say(), by way of
-// Call::replay_as()), and then its own are not used. What a transaction or a script did is reported when the
+// Words: while there is a listener, each change is reported as requests that make the same change in a copy
+// of the data, whenever and wherever they run. A command whose own words do that reports nothing: its words
+// are taken as sent if the call changed anything. Any other command supplies the words itself (say(), through
+// Call::replay_as()), and its own are not used. The work of a transaction or script is reported when the
 // outermost call ends, in one piece, between MULTI and EXEC if it is more than one request.
 //
 // Invariants:
 // - A call that changed nothing reports nothing.
-// - Requests are reported in the order in which the changes were made; a key that expired during a command
+// - Requests are reported in the order of the changes. A key that expired during a command
 //   is reported before that command.
-// - While nobody listens nothing is gathered, and a call costs a few additions.
+// - Without listeners nothing is gathered, and a call costs a few additions.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -36,8 +36,8 @@ namespace weir::kv {
 class EffectListener {
  public:
   virtual ~EffectListener() = default;
-  // One request that acts on database `db`, as RESP, valid during the call only. MULTI and EXEC come as
-  // requests of their own, and nothing else comes between them.
+  // One request on database `db`, as RESP, valid only during the call. MULTI and EXEC are requests of their
+  // own, and only requests of their transaction come between them.
   virtual void effect(int db, std::string_view request) = 0;
 };
 
@@ -46,16 +46,16 @@ class Effects {
   Effects(Watches& watches, Blocking& blocking, Tracking& tracking)
       : watches_(watches), blocking_(blocking), tracking_(tracking) {}
 
-  // A command changed the key.
+  // A command has changed the key.
   void changed(const Keyspace& db, std::string_view key) {
     ++changes_;
     if (watches_.any()) watches_.touch(db.index(), key);
     if (blocking_.any()) blocking_.signal(db.index(), key);
     if (tracking_.any()) tracking_.changed(key);
   }
-  // The key is about to be removed without a command asking for it.
+  // The key is about to be removed although no command asked for it.
   void gone(const Keyspace& db, std::string_view key, Keyspace::Gone why);
-  // A command changed something other than one key: a whole database, a library of functions.
+  // A command changed more than one key: a whole database, or a library of functions.
   void changed_all(std::uint64_t changes = 1) { changes_ += changes; }
   std::uint64_t changes() const { return changes_; }  // since the server started
 
@@ -63,14 +63,14 @@ class Effects {
   void listen(EffectListener& listener) { listeners_.push_back(&listener); }
   void ignore(EffectListener& listener);
 
-  // Whether there are changes that listeners have not yet been told of: a copy of the data that is begun now
-  // already contains them.
+  // Whether some changes are not yet reported. A copy of the data made now would
+  // already contain them.
   bool untold() const { return !gathered_.empty(); }
 
-  // What the running command did, in other words than its own.
+  // The effect of the running command, in other words than its own.
   void say(int db, std::span<const RequestWord> words);
 
-  // While one exists, reports are held back; they go out in one piece when the last one ends.
+  // While one exists, reports are held back; when the last one ends they are sent in one piece.
   class Together {
    public:
     explicit Together(Effects& effects) : effects_(effects) { ++effects_.depth_; }
@@ -96,7 +96,7 @@ class Effects {
     ~Running() {
       const bool changed = effects_.changes_ != changes_before_;
       if (changed && !effects_.said_ && effects_.heard()) effects_.gather(db_, words_);
-      // A command that ran this one has said by it what it did.
+      // A command that ran this one has thereby supplied its words, too.
       effects_.said_ = others_said_ || changed;
       effects_.leave();
     }
@@ -114,7 +114,7 @@ class Effects {
  private:
   struct Gathered {
     int db;
-    std::size_t end;  // of its request in requests_
+    std::size_t end;  // end of its request in requests_
   };
 
   void gather(int db, Arguments words) {
@@ -132,10 +132,10 @@ class Effects {
   Tracking& tracking_;
   std::vector<EffectListener*> listeners_;
   std::uint64_t changes_ = 0;
-  std::string requests_;  // gathered, one behind the other
+  std::string requests_;  // gathered requests, one after the other
   std::vector<Gathered> gathered_;
-  int depth_ = 0;      // of Running and Together
-  bool said_ = false;  // the innermost command has said what it did
+  int depth_ = 0;      // number of Running and Together objects
+  bool said_ = false;  // the innermost command has supplied its words
 };
 
 }  // namespace weir::kv

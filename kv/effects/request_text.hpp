@@ -11,8 +11,8 @@
 
 namespace weir::kv {
 
-// One word of a request that this server writes: a text, or a number that becomes text only when it is
-// written.
+// One word of a request that this server writes: text, or a number that is formatted
+// only when it is written.
 class RequestWord {
  public:
   RequestWord(std::string_view text) : text_(text) {}
