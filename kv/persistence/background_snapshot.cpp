@@ -9,7 +9,7 @@ namespace weir::kv {
 namespace {
 
 constexpr std::int64_t slice_us = 500;
-constexpr std::size_t ahead_of_disk = 16 << 20;  // so much is encoded before it is written
+constexpr std::size_t ahead_of_disk = 16 << 20;  // encoded ahead of the disk at most
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void BackgroundSnapshot::rest(std::int64_t us) {
 }
 
 void BackgroundSnapshot::take_turn() {
-  if (!step_ || file_.failed()) return;  // its end is on the way
+  if (!step_ || file_.failed()) return;  // the end is already on its way
   const double cycles_per_us = cycle_rate_.per_us();
   const std::uint64_t began = cycles_now();
   const auto spent_us = [&] {
@@ -59,12 +59,12 @@ void BackgroundSnapshot::take_turn() {
 }
 
 void BackgroundSnapshot::finish(Outcome outcome) {
-  *self_ = nullptr;  // what the thread may still have to say is not for anybody
+  *self_ = nullptr;  // ignore whatever the thread still reports
   timer_.cancel();
   step_ = {};
   file_.join();
   const auto ended = std::move(ended_);
-  ended(std::move(outcome));  // may be the end of this object
+  ended(std::move(outcome));  // may destroy this object
 }
 
 }  // namespace weir::kv

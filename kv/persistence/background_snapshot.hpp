@@ -1,9 +1,9 @@
-// A snapshot on its way to a file, made in turns with the server's other work.
+// Writes a snapshot to a file, in turns with the server's other work.
 //
-// A turn takes half a millisecond, and the server then has at least as long for its clients. A thread writes
-// what the turns encoded; if it falls behind, the turns wait for it. Data added because clients change keys
-// meanwhile cannot wait: if that exceeds pending_most, the disk is too slow for the clients, and the snapshot
-// fails.
+// A turn takes half a millisecond, after which the server has at least as long for its clients. A
+// thread writes what the turns encode; if it falls behind, the turns wait. Data that must be encoded
+// because clients change keys cannot wait. If that exceeds pending_most, the disk is too slow for the
+// clients, and the snapshot fails.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -23,15 +23,15 @@ class BackgroundSnapshot {
  public:
   using Outcome = SnapshotFile::Outcome;
 
-  // `ended` is called once, from the event loop: the file is on the disk, or what went wrong. It may destroy
-  // this object, which gives up what is not complete by then.
+  // `ended` is called once, from the event loop, with success or the error. It may destroy this object;
+  // destroying it earlier abandons the snapshot.
   BackgroundSnapshot(asio::io_context& io, const CycleRate& cycle_rate, SnapshotFile::Choice choice,
                      std::function<void(Outcome)> ended);
   ~BackgroundSnapshot() { *self_ = nullptr; }
   BackgroundSnapshot(const BackgroundSnapshot&) = delete;
   BackgroundSnapshot& operator=(const BackgroundSnapshot&) = delete;
 
-  // Each call of `step` adds some of the snapshot; it returns false when that was all of it.
+  // Each call of `step` adds a part of the snapshot; it returns false after the last part.
   void begin(std::function<bool()> step);
   void add(rdb::Encoded chunk) { file_.add(std::move(chunk)); }
 
@@ -45,9 +45,9 @@ class BackgroundSnapshot {
   const CycleRate& cycle_rate_;
   std::function<void(Outcome)> ended_;
   asio::steady_timer timer_;
-  std::shared_ptr<BackgroundSnapshot*> self_;  // for what comes from the file's thread when this may be gone
+  std::shared_ptr<BackgroundSnapshot*> self_;  // for late messages from the file's thread
   SnapshotFile file_;
-  std::function<bool()> step_;  // empty: all is encoded, and the disk is waited for
+  std::function<bool()> step_;  // empty: everything is encoded, only the disk is not done
 };
 
 }  // namespace weir::kv

@@ -1,4 +1,4 @@
-// The calls through which data reaches the disk, in one place so that a test can make them fail.
+// The calls that write data to the disk, gathered here so that a test can make them fail.
 #pragma once
 
 #include <unistd.h>
@@ -8,12 +8,12 @@
 
 namespace weir::kv {
 
-// As the system's: -1 and errno when they fail. They are called from several threads.
+// Like the system's calls: -1 with errno on failure. Several threads call them.
 struct Disk {
   std::function<ssize_t(int fd, const void* bytes, std::size_t size)> write =
       [](int fd, const void* bytes, std::size_t size) { return ::write(fd, bytes, size); };
   std::function<int(int fd)> sync = [](int fd) { return ::fdatasync(fd); };
-  // A folder's entries: what fdatasync() does for them differs between file systems.
+  // For a folder's entries: file systems differ in what fdatasync() does for these.
   std::function<int(int fd)> sync_folder = [](int fd) { return ::fsync(fd); };
 };
 

@@ -72,7 +72,7 @@ class StoreTarget final : public rdb::Target {
     report_.tell();
     return go_on_();
   }
-  // All of it is loaded. A server that follows another needs only what came after it there.
+  // Everything is loaded. A server that follows another now needs only the later part of its history.
   void go_on_in_history() const {
     repl::History& history = server_.replication->history();
     const bool follows = !server_.settings.replicaof.empty();
@@ -93,7 +93,7 @@ class StoreTarget final : public rdb::Target {
   Keyspace* db_ = server_.databases.front().get();
   std::uint64_t looked_at_ = 0;
   unsigned records_ = 0;
-  // Where in which history the data are.
+  // The data's position, and the history to which it belongs.
   std::string history_;
   std::int64_t position_ = -1;
   std::int64_t stream_database_ = -1;
@@ -136,7 +136,7 @@ std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::
   server.refresh_time();
   server.loading = LoadProgress{server.now_ms, static_cast<std::uint64_t>(status.st_size), 0};
   server.loaded = {};
-  // Which keys of a replica expire, its primary says.
+  // The primary decides when keys of a replica expire.
   const Expired expired = server.settings.replicaof.empty() ? Expired::dropped : Expired::kept;
   auto read = load_snapshot_file(server, file.get(), path, expired, go_on);
   server.refresh_time();

@@ -1,4 +1,4 @@
-// The setting `save`: after how many seconds a snapshot is due if so many changes were made since the last.
+// The setting `save`: a snapshot is due after so many seconds if so many changes were made since the last.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct SavePoint {
   std::int64_t changes;
 };
 
-// Of "3600 1 300 100", as one text or as words of their own. The error is Redis's.
+// Parses "3600 1 300 100", as one text or as separate words. The error is Redis's.
 std::expected<std::vector<SavePoint>, std::string> read_save_points(std::span<const std::string> words);
 std::string save_points_text(std::span<const SavePoint> points);
 

@@ -17,9 +17,9 @@ namespace {
 
 void put_place_in_history(const Server& server, Snapshot::Use use, rdb::Encoded& into) {
   const repl::History& history = server.replication->history();
-  // A server that starts with the file and follows goes on from there.
+  // A server that starts from this file and follows a primary continues from this position.
   const bool of_file = use == Snapshot::Use::file && history.kept() && !server.effects.untold();
-  // A replica's replica joins in the middle of a stream, where nobody selects a database for it.
+  // A replica of a replica joins within a stream, where no request selects the database for it.
   const bool of_stream = use == Snapshot::Use::replica && server.replication->follows();
   if (of_file || of_stream) into.put_aux("repl-stream-db", std::to_string(std::max(history.database, 0)));
   if (!of_file) return;

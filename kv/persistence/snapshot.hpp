@@ -1,7 +1,7 @@
-// The bytes of a snapshot, except for its end: all databases and functions as they are when it begins.
+// The bytes of a snapshot, except for its end: all databases and functions at the moment it begins.
 //
-// They come in chunks, in the order in which they have to be written. The owner calls step() now and then;
-// data about to change meanwhile is encoded before it changes.
+// They come in chunks, in the order of the file. The owner calls step() regularly. Data that is about to
+// change meanwhile is encoded before it changes.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -19,12 +19,12 @@ class Snapshot {
  public:
   using Sink = std::function<void(rdb::Encoded chunk)>;
 
-  // What it is for: the header says so.
+  // The purpose, which the header states.
   enum class Use : std::uint8_t { file, append_only_base, replica };
 
   Snapshot(Server& server, std::uint32_t number, Use use, Sink sink);
 
-  // Encodes a few more records; returns false when the sink has everything.
+  // Encodes a few more records; returns false once the sink has everything.
   bool step();
 
   std::uint64_t keys_done() const { return keys_done_; }
@@ -40,7 +40,7 @@ class Snapshot {
   Server& server_;
   Sink sink_;
   rdb::Encoded chunk_;
-  int database_ = -1;  // the last one named
+  int database_ = -1;  // the last one selected
   std::uint64_t keys_done_ = 0;
   std::uint64_t keys_at_first_ = 0;
   SnapshotWalk walk_;

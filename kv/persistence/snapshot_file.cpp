@@ -14,7 +14,7 @@ namespace weir::kv {
 
 namespace {
 
-// The kernel begins to write after so many bytes, so that the last fsync has little left to do.
+// The kernel starts writing after so many bytes, so that the final fsync has little left to do.
 constexpr std::uint64_t written_between_syncs = 4 << 20;
 
 std::unexpected<std::string> system_error(const std::string& what) {
@@ -41,7 +41,7 @@ SnapshotFile::SnapshotFile(Choice choice, std::function<void(Outcome)> ended)
     : choice_(std::move(choice)),
       temporary_(path_in(choice_.folder, "temp-" + std::to_string(::getpid()) + ".rdb")),
       ended_(std::move(ended)) {
-  // Signals are for the thread that waits for them.
+  // Signals belong to another thread, so this one blocks them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

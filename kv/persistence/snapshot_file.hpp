@@ -1,10 +1,10 @@
-// A snapshot on its way to the disk: a thread compresses the data, computes its checksum and writes it.
+// Writes a snapshot to the disk: a thread compresses the data, computes the checksum and writes.
 //
-// The bytes go to a temporary file beside the real one. When all are there the file is synced, takes the real
-// one's name, and the folder is synced: whenever the machine stops, a reader sees the old snapshot or the new
-// one, whole. After an error the temporary file is removed and the old one stays.
+// The bytes go to a temporary file beside the real one. When all are there the file is synced and renamed,
+// and the folder is synced. So if the machine stops at any moment, a reader sees either the old or the new
+// snapshot, complete. After an error the temporary file is removed and the old one stays.
 //
-// Threading: all calls from one thread, which the object's own thread never blocks.
+// Threading: all calls come from one thread, which the object's own thread never blocks.
 #pragma once
 
 #include <condition_variable>
@@ -32,17 +32,17 @@ class SnapshotFile {
   };
   using Outcome = std::expected<void, std::string>;
 
-  // `ended` is called by the object's thread, once: everything is on the disk, or what went wrong. Not after
-  // abandon().
+  // `ended` is called once, by the object's thread, with success or the error. It is not
+  // called after abandon().
   SnapshotFile(Choice choice, std::function<void(Outcome)> ended);
   ~SnapshotFile() { abandon(); }
 
   void add(rdb::Encoded chunk);
-  // That was all.
+  // The last chunk was added.
   void finish();
-  // Waits until at most so many of the added bytes are unwritten, or writing failed.
+  // Waits until at most `bytes` of the added data are unwritten, or writing has failed.
   void wait_until_below(std::size_t bytes);
-  // Waits until it is over.
+  // Waits for the end.
   void join();
   // Stops, keeps the old file and removes the temporary one.
   void abandon();

@@ -80,7 +80,7 @@ void Snapshots::abandon() {
 
 Snapshots::Outcome Snapshots::before_end(EndWish wish) {
   abandon();
-  // What is being loaded is on the disk, and here only a part of it is.
+  // During loading the data is on the disk, and only a part of it is here.
   const bool wanted = wish == EndWish::save || (wish == EndWish::as_configured && has_save_points());
   if (!wanted || server_.loading || server_.gateway != nullptr) return {};
   server_.log(LogLevel::notice, "saving a last snapshot");
