@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t number_room = 32;
 
-// memcpy() for what is mostly short: without the call where two overlapping pieces do.
+// A memcpy() for mostly short texts: two overlapping copies instead of a call.
 void copy_text(char* out, const char* from, std::size_t size) {
   const auto both_ends = [=]<class Word>(Word first, Word last) {
     std::memcpy(&first, from, sizeof first);
@@ -28,7 +28,7 @@ void copy_text(char* out, const char* from, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) out[i] = from[i];
 }
 
-// "<kind><value>\r\n" at `out`, which has number_room bytes; returns the end.
+// Writes "<kind><value>\r\n" at `out`, which has number_room bytes; returns the end.
 char* put_number(char* out, char kind, std::int64_t value) {
   *out++ = kind;
   if (value >= 0 && value < 10) {

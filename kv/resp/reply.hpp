@@ -1,9 +1,9 @@
-// Writes RESP2 or RESP3 replies into a client's queue. One Reply a client; HELLO changes its protocol.
+// Writes RESP2 or RESP3 replies into a client's queue. Each client has one; HELLO changes the protocol.
 //
-// Replies can be muted; pushes are heard all the same.
+// Replies can be muted; pushes are sent regardless.
 //
-// What RESP2 lacks is written as Redis writes it there: maps as flat arrays, sets and pushes as arrays,
-// doubles and big numbers as bulk strings, booleans as 0 and 1. Threading: the server's one thread.
+// What RESP2 lacks is written as Redis does: maps as flat arrays, sets and pushes as arrays, doubles and big
+// numbers as bulk strings, booleans as 0 and 1. Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class Protocol : std::uint8_t { resp2 = 2, resp3 = 3 };
 
 class Reply {
  public:
-  // Values from here on are not copied into the queue.
+  // Values of this size or more are not copied into the queue.
   static constexpr std::size_t by_reference_size = 64 * 1024;
 
   explicit Reply(ReplyQueue& queue) : queue_(queue), target_(&queue) {}
@@ -31,11 +31,11 @@ class Reply {
 
   Protocol protocol = Protocol::resp2;
   std::uint64_t errors = 0;  // replies that began with '-'
-  std::string last_code;     // the first word of the last of them: "WRONGTYPE"
+  std::string last_code;     // first word of the last one: "WRONGTYPE"
 
   bool resp3() const { return protocol == Protocol::resp3; }
 
-  // What is written from now on is lost. drop_lost() frees it: to be called now and then.
+  // Discards whatever is written from now on. Call drop_lost() now and then to free it.
   void mute() {
     if (lost_ == nullptr) lost_ = std::make_unique<ReplyQueue>(queue_.pool());
     target_ = lost_.get();
@@ -48,7 +48,7 @@ class Reply {
   void drop_lost() {
     if (lost_ != nullptr) lost_->clear();
   }
-  // While it lives, what is written is sent though the replies are muted.
+  // While one exists, output is sent even if replies are muted.
   class Pushing {
    public:
     explicit Pushing(Reply& reply) : reply_(reply), target_(std::exchange(reply.target_, &reply.queue_)) {}
@@ -61,7 +61,7 @@ class Reply {
     ReplyQueue* target_;
   };
 
-  // While it lives, what is written goes to another queue, in another protocol: for what a script calls.
+  // While one exists, output goes to another queue in another protocol: for commands that a script calls.
   class Diverting {
    public:
     Diverting(Reply& reply, ReplyQueue& to, Protocol protocol)
@@ -84,11 +84,11 @@ class Reply {
   void raw(std::string_view bytes) { target_->append(bytes); }
   void simple(std::string_view text);
   void ok() { raw("+OK\r\n"); }
-  // `text` with its code: "ERR no such key". CR and LF become spaces: an error is one line.
+  // `text` begins with its code: "ERR no such key". CR and LF become spaces, because an error is one line.
   void error(std::string_view text);
   void integer(std::int64_t value) { number(':', value); }
   void bulk(std::string_view bytes);
-  void bulk(const Bytes& bytes);  // large ones by reference
+  void bulk(const Bytes& bytes);  // large values go by reference
   void bulk_int(std::int64_t value);
   void null() { raw(resp3() ? std::string_view("_\r\n") : std::string_view("$-1\r\n")); }
   void null_array() { raw(resp3() ? std::string_view("_\r\n") : std::string_view("*-1\r\n")); }

@@ -6,7 +6,7 @@
 
 namespace weir::kv {
 
-// Elements behind the line of an aggregate, `each` an element as it counts itself. "-1": a null.
+// Counts an aggregate's elements, `each` for each of its units. "-1" is a null.
 bool ReplyFrame::count(std::string_view digits, std::uint64_t each) {
   if (digits == "-1") return true;
   const auto number = parse_int(digits);

@@ -1,9 +1,9 @@
-// Where one RESP2 or RESP3 reply ends: "*2\r\n$1\r\na\r\n:1\r\n". For what passes replies on and does not
-// need to know what is in them.
+// Finds where one RESP2 or RESP3 reply ends: "*2\r\n$1\r\na\r\n:1\r\n". For code that passes replies on and
+// need not know their contents.
 //
-// Goes on where it stopped when more bytes are there, so nothing is looked at twice; what a length promises
-// is limited, and nothing is kept. Nesting needs no stack: only how many elements are still missing counts.
-// An attribute belongs to the reply behind it. Threading: none.
+// It continues where it stopped when more bytes arrive, so nothing is scanned twice. Announced lengths are
+// limited, and no bytes are kept. Nesting needs no stack: only the number of missing elements counts. An
+// attribute belongs to the reply that follows it. Threading: none.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class ReplyFrame {
 
   // `input` begins with the reply's first byte.
   Status scan(std::string_view input);
-  // After `whole`: its bytes.
+  // After `whole`: the reply's size.
   std::size_t size() const { return at_; }
   void next() { *this = {}; }
 
@@ -30,10 +30,10 @@ class ReplyFrame {
   Status line(std::string_view input, std::size_t end);
   bool count(std::string_view digits, std::uint64_t each);
 
-  std::size_t at_ = 0;         // understood up to here
+  std::size_t at_ = 0;         // parsed up to here
   std::size_t searched_ = 0;   // no end of line before it
   std::uint64_t missing_ = 1;  // elements
-  std::int64_t text_ = -1;     // bytes of the text that begins at at_; -1: a line does
+  std::int64_t text_ = -1;     // size of the text that starts at at_; -1: a line starts there
 };
 
 }  // namespace weir::kv

@@ -1,7 +1,7 @@
-// Replies on their way out: the bytes of many replies gathered in few blocks, and large values by reference.
+// Outgoing replies: the bytes of many replies gathered in a few blocks, and large values by reference.
 //
-// Blocks come from a pool and go back to it as soon as they are sent, so an idle connection holds none and a
-// busy one writes into memory that is warm in the cache.
+// Blocks come from a pool and return to it once sent. So an idle connection holds none, and a busy one writes
+// into memory that is warm in the cache.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace weir::kv {
 
-// Blocks for replies, recycled. Keeps at most `kept_blocks`; gives the rest back to the heap.
+// A pool of blocks for replies. Keeps at most `kept_blocks`, and frees the others.
 class BlockPool {
  public:
   static constexpr std::size_t block_size = 16 * 1024 - sizeof(Blob);
@@ -37,7 +37,7 @@ class ReplyQueue {
   ReplyQueue(const ReplyQueue&) = delete;
   ReplyQueue& operator=(const ReplyQueue&) = delete;
 
-  // Room for `size` bytes at the end; commit() says how many were written.
+  // Room for `size` bytes at the end; commit() tells how many were written.
   char* reserve(std::size_t size) {
     if (static_cast<std::size_t>(limit_ - out_) < size) open_block(size);
     return out_;
@@ -48,14 +48,14 @@ class ReplyQueue {
     std::memcpy(reserve(bytes.size()), bytes.data(), bytes.size());
     commit(bytes.size());
   }
-  void append_shared(Blob* block);  // takes a reference, copies nothing
+  void append_shared(Blob* block);  // takes a reference instead of a copy
 
   bool empty() const { return out_ == begin_ && segments_.empty(); }
   std::size_t size() const { return closed_size_ + static_cast<std::size_t>(out_ - begin_); }
 
-  // The first bytes to send, at most `most` pieces; consume() drops what was sent.
+  // The first bytes to send, in at most `most` pieces; consume() drops those that were sent.
   std::size_t gather(iovec* pieces, std::size_t most) const;
-  // Who holds the first of these pieces, for a transport that reads it later. Not for one out of the pool.
+  // The owner of the first piece, for a transport that reads it later. Not for a block from the pool.
   BlobRef share_first() const;
   void consume(std::size_t bytes);
   void clear();
@@ -73,9 +73,9 @@ class ReplyQueue {
   void close_block();
 
   BlockPool& pool_;
-  absl::InlinedVector<Segment, 1> segments_;  // closed ones, first to send first
+  absl::InlinedVector<Segment, 1> segments_;  // closed segments in sending order
   std::size_t closed_size_ = 0;
-  BlobRef open_;           // where replies are written now
+  BlobRef open_;           // the block that replies are written into
   char* begin_ = nullptr;  // its unsent bytes: [begin_, out_)
   char* out_ = nullptr;
   char* limit_ = nullptr;

@@ -12,14 +12,14 @@ namespace weir::kv {
 
 namespace {
 
-// Lengths are short: "3", "16", "1048576". Anything odd goes through the strict parser.
+// Lengths are short: "3", "16", "1048576". Anything unusual goes through the strict parser.
 std::optional<std::int64_t> parse_length(std::string_view digits) {
   if (digits.size() == 1 && digits[0] >= '0' && digits[0] <= '9') return digits[0] - '0';
   return parse_int(digits);
 }
 
-// The line that starts at `from`, without its CR LF; nullopt while its end has not arrived.
-// As in Redis the byte behind the CR is not looked at.
+// The line that starts at `from`, without CR LF; nullopt until its end has arrived.
+// As in Redis the byte after the CR is not checked.
 std::optional<std::string_view> take_line(std::string_view input, std::size_t from) {
   const char* begin = input.data() + from;
   const void* cr = std::memchr(begin, '\r', input.size() - from);
@@ -29,8 +29,8 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t fr
   return std::string_view(begin, size);
 }
 
-// The plain decimal at `at` and its CR LF, which `at` is moved behind; -1 if it is anything else or has not
-// arrived.
+// Reads the plain decimal at `at` with its CR LF, and moves `at` past them; -1: it is something
+// else or has not arrived.
 std::int64_t take_plain_length(const char*& at, const char* end) {
   constexpr std::ptrdiff_t most_digits = 9;
   const char* const first = at;
@@ -43,8 +43,8 @@ std::int64_t take_plain_length(const char*& at, const char* end) {
   return value;
 }
 
-// Of a line that has arrived, and of the start of one: a request is refused or not however it was cut on its
-// way.
+// For a complete line and for the start of one, so that the way in which a request was split does not
+// decide whether it is refused.
 bool too_long(const std::optional<std::string_view>& line, std::size_t arrived) {
   return line ? line->size() + 2 > RequestParser::max_inline : arrived > RequestParser::max_inline;
 }
@@ -53,7 +53,7 @@ bool too_long(const std::optional<std::string_view>& line, std::size_t arrived) 
 
 RequestParser::Status RequestParser::parse(std::string_view input, const Limits& limits) {
   kept_ = input.size();
-  if (!inline_words_.empty()) return Status::complete;  // asked again: its arguments do not lie in the input
+  if (!inline_words_.empty()) return Status::complete;  // asked again: its arguments are not in the input
   if (input.empty()) return Status::incomplete;
   return input[0] == '*' ? parse_array(input, limits) : parse_inline(input);
 }
@@ -76,7 +76,7 @@ RequestParser::Status RequestParser::fail(std::string text) {
 }
 
 RequestParser::Status RequestParser::parse_inline(std::string_view input) {
-  // A NUL hides the rest of an inline command, its end included, as in Redis.
+  // As in Redis a NUL hides the rest of an inline command, including its end.
   const std::size_t end = input.substr(0, input.find('\0')).find('\n', std::min(read_, input.find('\0')));
   const bool ended = end != std::string_view::npos;
   if (ended ? end > max_inline : input.size() > max_inline)
@@ -106,10 +106,10 @@ RequestParser::Status RequestParser::parse_array(std::string_view input, const L
   return parse_bulks(input, limits);
 }
 
-// Most requests have arrived whole and are plain; whatever else there is to say of the others is said below.
+// The fast path: most requests are complete and plain. The code below handles all others.
 bool RequestParser::parse_whole(std::string_view input, const Limits& limits) {
   constexpr std::int64_t most_arguments = 64;
-  arguments_.clear();  // it may be asked again
+  arguments_.clear();  // parse() may be called again
   const char* at = input.data() + 1;
   const char* const end = input.data() + input.size();
   const std::int64_t count = take_plain_length(at, end);
@@ -126,7 +126,7 @@ bool RequestParser::parse_whole(std::string_view input, const Limits& limits) {
   return true;
 }
 
-// Reads "*<count>\r\n". False: `status` is the answer.
+// Reads "*<count>\r\n". False: return `status`.
 bool RequestParser::parse_count(std::string_view input, const Limits& limits, Status& status) {
   const auto line = take_line(input, 1);
   if (!line || too_long(line, input.size())) {
@@ -178,7 +178,7 @@ RequestParser::Status RequestParser::parse_bulks(std::string_view input, const L
     } else {
       if (input.size() - read_ < length + 2) {
         if (length < large_argument) return Status::incomplete;
-        // The rest of the input is the start of this argument: move it to where the argument will stay.
+        // The rest of the input starts this argument: move it to the argument's final place.
         large_ = BlobRef(Blob::make(length + 2, length + 2));
         filled_ = input.size() - read_;
         std::memcpy(large_->data(), input.data() + read_, filled_);
@@ -194,7 +194,7 @@ RequestParser::Status RequestParser::parse_bulks(std::string_view input, const L
   return Status::complete;
 }
 
-// The input lies elsewhere than it did.
+// The input has moved: adjust the arguments that point into it.
 void RequestParser::follow(std::string_view input) {
   const char* const was = std::exchange(input_, input.data());
   if (was == input_) return;

@@ -13,8 +13,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// The character an escape in double quotes stands for; `at` is on the backslash and moves to the escape's
-// end.
+// The character for an escape in double quotes; `at` is on the backslash and moves to
+// the end of the escape.
 char unescape(std::string_view line, std::size_t& at) {
   if (at + 3 < line.size() && line[at + 1] == 'x' && hex_digit(line[at + 2]) >= 0 &&
       hex_digit(line[at + 3]) >= 0) {
@@ -39,7 +39,7 @@ char unescape(std::string_view line, std::size_t& at) {
   }
 }
 
-// Reads a quoted part from the character behind its opening quote; false when it is not closed properly.
+// Reads a quoted part after its opening quote; false: it is not properly closed.
 bool take_quoted(std::string_view line, std::size_t& at, char quote, std::string& word) {
   for (; at < line.size(); ++at) {
     if (line[at] == quote) {

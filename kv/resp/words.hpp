@@ -12,7 +12,7 @@ namespace weir::kv {
 // nullopt: unbalanced quotes.
 std::optional<std::vector<std::string>> split_words(std::string_view line);
 
-// The other way: a word in double quotes, with escapes for what cannot be printed.
+// The reverse: a word in double quotes, with escapes for unprintable characters.
 std::string quoted(std::string_view word);
 
 }  // namespace weir::kv
