@@ -25,7 +25,7 @@ RequestFrame::Limits frame_limits(const Settings& settings) {
   return {settings.proto_max_bulk_len, static_cast<std::size_t>(settings.client_query_buffer_limit)};
 }
 
-// Its words change nothing, so there is nothing to run.
+// These requests change nothing, so there is nothing to run.
 bool says_nothing(std::string_view name) { return is_word(name, "ping") || is_word(name, "replconf"); }
 
 }  // namespace
@@ -33,7 +33,7 @@ bool says_nothing(std::string_view name) { return is_word(name, "ping") || is_wo
 Applier::Applier(Server& server, int database)
     : server_(server), client_(make_unconnected_client(server, "primary")) {
   server.access.reset(*client_);
-  client_->let_in();  // whom to follow is an administrator's word
+  client_->let_in();  // an administrator chose the primary
   client_->db = std::clamp(database, 0, static_cast<int>(server.settings.databases) - 1);
 }
 
@@ -44,7 +44,7 @@ bool Applier::fail(std::string why) {
   return false;
 }
 
-// The frame has found that all of it is there.
+// The frame has checked that the request is complete.
 bool Applier::parse(std::string_view request) {
   parser_.next();
   const RequestParser::Limits limits{server_.settings.proto_max_bulk_len, true};
@@ -91,7 +91,7 @@ Applier::Outcome Applier::take_request(std::string_view input, std::size_t end) 
   return Outcome::applied;
 }
 
-// Each request again, now that it is known that there is an EXEC.
+// Runs each request of the transaction, now that its EXEC has arrived.
 bool Applier::run_transaction(std::string_view input) {
   const Effects::Together in_one_piece(server_.effects);
   while (!input.empty()) {

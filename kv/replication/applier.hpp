@@ -1,11 +1,11 @@
-// Turns the requests of a primary's stream into changes here.
+// Turns the requests of a primary's stream into changes of this server's data.
 //
-// Only requests that belong in such a stream are run: commands that write, SELECT, PUBLISH and their like;
-// anything else ends the link. MULTI ... EXEC is applied whole once EXEC is there: nothing of a transaction
-// that was cut off is applied. While a primary's request runs nothing expires by itself: a key that had
-// expired there is a DEL before the request.
+// It runs only requests that belong in such a stream: commands that write, SELECT, PUBLISH and their like.
+// Any other request ends the link. MULTI ... EXEC is applied as a whole once EXEC has arrived, so nothing of
+// an interrupted transaction is applied. While a primary's request runs nothing expires by itself: for a key
+// that had expired at the primary, a DEL precedes the request.
 //
-// What was applied is known to the byte, so a replica can continue from there. The bytes are the caller's.
+// The applied position is known to the byte, so a replica can continue from there. The caller owns the bytes.
 // Threading: the server's one thread.
 #pragma once
 
@@ -28,20 +28,20 @@ namespace weir::kv::repl {
 class Applier {
  public:
   enum class Outcome : std::uint8_t {
-    applied,     // taken() bytes are done with
-    looked_at,   // a part of a transaction is there: to be called again
-    incomplete,  // to be called again when more bytes are there
+    applied,     // taken() bytes are applied
+    looked_at,   // read a part of a transaction: call again
+    incomplete,  // call again when more bytes have arrived
     failed       // error() says why
   };
 
-  // `database` is selected; -1: the first.
+  // `database` is the one selected; -1: the first.
   Applier(Server& server, int database);
   ~Applier();
 
-  // `input` begins after the last byte applied.
+  // `input` starts after the last applied byte.
   Outcome take(std::string_view input);
   std::size_t taken() const { return taken_; }
-  // Whether the primary asked how far this server is. Asking resets it.
+  // Whether the primary asked for this server's position. Asking resets it.
   bool was_asked() { return std::exchange(was_asked_, false); }
   const std::string& error() const { return error_; }
   int database() const { return client_->db; }
@@ -58,7 +58,7 @@ class Applier {
   std::unique_ptr<Client> client_;
   RequestFrame frame_;
   RequestParser parser_;
-  std::size_t looked_at_ = 0;  // bytes of the input: of a transaction that has no EXEC yet
+  std::size_t looked_at_ = 0;  // bytes of the input that belong to a transaction without its EXEC
   std::size_t taken_ = 0;
   bool in_transaction_ = false;
   bool was_asked_ = false;

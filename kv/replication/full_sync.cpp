@@ -12,10 +12,10 @@ namespace weir::kv::repl {
 namespace {
 
 constexpr std::int64_t turn_us = 500;
-constexpr std::int64_t rest_behind_us = 1000;  // while the slowest has too much unsent
+constexpr std::int64_t rest_behind_us = 1000;  // while the slowest replica has too much unsent
 constexpr std::size_t most_ahead = std::size_t{4} << 20;
 
-// Nobody must be able to foresee it: it could stand in a value, and the snapshot would end there.
+// It must not be predictable: a value could contain it, and the snapshot would end there.
 std::string unforeseeable_mark(std::uint64_t random) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string mark;

@@ -1,8 +1,8 @@
-// One snapshot on its way to one or several replicas, in turns with whatever else the server does.
+// Sends one snapshot to one or several replicas, in turns with the server's other work.
 //
-// It goes as a bulk string without a length, "$EOF:" and a mark of 40 characters, and ends with the mark.
-// What is encoded joins the replicas' queues at once; while the slowest of them has much unsent, the turns
-// pause. What clients change meanwhile cannot wait for that; it counts towards client-output-buffer-limit.
+// It is a bulk string without a length: "$EOF:" with a mark of 40 characters, the data, the mark again.
+// Encoded data joins the replicas' queues at once; while the slowest has much unsent, the turns pause. Data
+// that clients change meanwhile cannot wait; it counts towards client-output-buffer-limit.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -23,12 +23,12 @@ namespace weir::kv::repl {
 
 class FullSync {
  public:
-  // `walk`: the number of the walk through the databases (Snapshots::lend_walk). The clients are replicas
-  // that wait.
+  // `walk` is the number of the walk through the databases (Snapshots::lend_walk). The clients
+  // are replicas that wait.
   FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to);
 
-  // Encodes for half a millisecond. Returns how many microseconds to rest before the next turn; nullopt once
-  // all of it has joined the replicas' queues.
+  // Encodes for half a millisecond. Returns how many microseconds to pause before the next turn; nullopt once
+  // everything has joined the replicas' queues.
   std::optional<std::int64_t> take_turn();
 
   void leave(const Client& client) { std::erase(to_, &client); }

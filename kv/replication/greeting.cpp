@@ -18,7 +18,7 @@ bool is_id(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// What a stranger says goes to the log: its printable beginning.
+// The printable beginning of a line from a stranger, for the log.
 std::string shown(std::string_view line) {
   std::string text(line.substr(0, 200));
   std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -66,18 +66,18 @@ Greeting::Outcome Greeting::refuse(std::string why) {
 }
 
 Greeting::Outcome Greeting::take(std::string_view line) {
-  if (line.empty()) return Outcome::goes_on;  // it is still there
+  if (line.empty()) return Outcome::goes_on;  // the primary is still there
   if (step_ == Step::psync) return answer_to_psync(line);
   const bool is_error = line.front() == '-';
   if (step_ == Step::ping) {
-    // It may want a password first.
+    // The primary may want a password first.
     const bool may_go_on = !is_error || line.starts_with("-NOAUTH") || line.starts_with("-NOPERM") ||
                            line.starts_with("-ERR operation not permitted");
     if (!may_go_on) return refuse("its answer to PING: " + shown(line));
   } else if (step_ == Step::auth && is_error) {
     return refuse("its answer to AUTH: " + shown(line) + ". Check masterauth and masteruser.");
   }
-  // Old ones do not know REPLCONF, which is no reason not to go on.
+  // Old primaries do not know REPLCONF; continue all the same.
   next();
   return Outcome::goes_on;
 }

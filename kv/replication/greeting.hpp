@@ -1,6 +1,6 @@
-// How a replica introduces itself to its primary: a line for each thing it says, then the answer to PSYNC.
+// How a replica introduces itself to its primary: one line for each fact, then the answer to PSYNC.
 //
-// A step is (state, line) -> what to say next, or how it ended; no I/O, no clock.
+// A step maps (state, line) to the next line to send, or to the outcome; no I/O, no clock.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@ namespace weir::kv::repl {
 
 class Greeting {
  public:
-  // Longer lines end it.
+  // A longer line ends the greeting.
   static constexpr std::size_t longest_line = 1024;
 
   struct Self {
-    std::string user, password;  // empty: it has none
+    std::string user, password;  // empty: none
     std::uint16_t port = 0;      // where it listens
-    std::string address;         // empty: where it comes from
-    std::string history;         // that it has; empty: none
-    std::int64_t position = 0;   // up to there
+    std::string address;         // empty: the source address of the connection
+    std::string history;         // the history it already has; empty: none
+    std::int64_t position = 0;   // its position in that history
   };
   enum class Outcome : std::uint8_t {
-    goes_on,    // say() has more to say, or the primary has
+    goes_on,    // say() has more to send, or wait for the primary
     refused,    // error() says why
-    continues,  // the stream follows; history() is its name now
-    full        // a snapshot follows, which stands at position() of history()
+    continues,  // the stream follows; history() is its new name
+    full        // a snapshot of position() in history() follows
   };
 
   explicit Greeting(Self self) : self_(std::move(self)) { next(); }
 
-  // What to send now; empty: nothing.
+  // The bytes to send now; empty: none.
   std::string say() { return std::exchange(say_, {}); }
-  // The primary's next line, without its end.
+  // The primary's next line, without its line end.
   Outcome take(std::string_view line);
 
-  // The primary may be busy with its snapshot, and says with empty lines that it is still there.
+  // A primary that is busy with its snapshot sends empty lines to show that it is still there.
   bool may_wait() const { return step_ == Step::psync; }
 
   const std::string& error() const { return error_; }

@@ -1,5 +1,5 @@
-// The server that this one follows, as the rest of the server sees it. The link itself is primary_link.hpp,
-// which depends on the whole server and so may not be included by what the whole server includes.
+// The primary that this server follows, as the rest of the server sees it. The link is in primary_link.hpp,
+// which depends on the whole server and must not be included by what the server includes.
 #pragma once
 
 #include <algorithm>
@@ -38,15 +38,15 @@ class Primary {
   std::int64_t heard_ms() const { return heard_ms_; }
   std::int64_t down_since_ms() const { return down_since_ms_; }
   virtual std::uint64_t loaded_bytes() const = 0;
-  virtual std::uint64_t snapshot_bytes() const = 0;  // 0: nobody knows
-  virtual std::int64_t read_position() const = 0;    // of the history: so far bytes are here, applied or not
-  virtual std::string_view transport() const = 0;    // "tcp", "rdma"; empty: there is no connection
+  virtual std::uint64_t snapshot_bytes() const = 0;  // 0: unknown
+  virtual std::int64_t read_position() const = 0;    // how much of the history has arrived, applied or not
+  virtual std::string_view transport() const = 0;    // "tcp", "rdma"; empty: not connected
 
-  // Called at the beginning, then about once a second: dials, gives up, confirms.
+  // Called at the start and then about once a second: dials, gives up, reports the position.
   virtual void look_at_clock() = 0;
   // Ends the link.
   virtual void close() = 0;
-  // After close() and the end of the round: whether the transport no longer refers to anything here.
+  // After close() and the end of the round: whether the transport has released everything here.
   virtual bool finished() const = 0;
 
  protected:

@@ -90,14 +90,14 @@ void PrimaryLink::send(std::string_view bytes) {
 }
 
 std::size_t PrimaryLink::appetite() const {
-  // One request or transaction may be larger: then the applier waits for the rest of it.
+  // One request or transaction may be larger; then the applier waits for the rest of it.
   const bool waits_for_more = stage_ == Stage::follows && !works_soon_;
   return waiting().size() < most_waiting || waits_for_more ? SIZE_MAX : 0;
 }
 
 void PrimaryLink::received(std::span<const char> bytes) {
   server_.refresh_time();
-  if (stage_ != Stage::greets) heard_ms_ = server_.now_ms;  // a greeting counts by whole lines
+  if (stage_ != Stage::greets) heard_ms_ = server_.now_ms;  // a greeting counts by complete lines
   server_.stats.bytes_in += bytes.size();
   input_.append(bytes.data(), bytes.size());
   if (!works_soon_) work();
@@ -107,7 +107,7 @@ void PrimaryLink::lost(std::string_view why) { break_off("the link is lost: " + 
 
 void PrimaryLink::done_with(std::size_t bytes) {
   done_ += bytes;
-  // At least half of it goes, or what is left would be moved again and again.
+  // Drop at least half, or the rest would be moved again and again.
   if (done_ < input_.size() && done_ < std::max(kept_capacity, input_.size() / 2)) return;
   input_.erase(0, done_);
   done_ = 0;
@@ -156,7 +156,7 @@ void PrimaryLink::greet() {
         server_.log(LogLevel::notice, "the primary goes on where it was left");
         if (greeting_->history() != history_.id()) {
           history_.rename(greeting_->history());
-          server_.replication->replicas().close_all();  // they ask again, and learn the new name
+          server_.replication->replicas().close_all();  // they connect again and learn the new name
         }
         return begin_following();
     }
@@ -173,7 +173,7 @@ void PrimaryLink::begin_loading() {
 
 std::size_t PrimaryLink::take_content(char* into, std::size_t most) {
   while (!frame_.ended() && !frame_.failed()) {
-    // Not more than fits: what the frame took is gone from here.
+    // Offer no more than fits, because bytes that the frame takes are dropped from the input.
     const std::size_t behind = frame_.size() != 0 ? 0 : SnapshotFrame::mark_size - 1;
     const std::string_view offered = waiting().substr(0, most + behind);
     const SnapshotFrame::Taken taken = frame_.take(offered);
@@ -191,14 +191,14 @@ void PrimaryLink::load() {
     case SnapshotLoad::Outcome::more:
       return work_soon(0);
     case SnapshotLoad::Outcome::hungry:
-      if (frame_.ended() || frame_.failed()) work_soon(0);  // to hear that no more comes
+      if (frame_.ended() || frame_.failed()) work_soon(0);  // to learn that no more bytes come
       return;
     case SnapshotLoad::Outcome::failed:
       return break_off("its snapshot does not load: " + load_->error());
     case SnapshotLoad::Outcome::loaded:
       break;
   }
-  // The mark may still be on its way.
+  // The end mark may still be on its way.
   char more = 0;
   if (take_content(&more, 1) != 0 || frame_.failed()) return break_off("its snapshot goes on behind its end");
   if (frame_.ended()) loaded();
@@ -225,7 +225,7 @@ void PrimaryLink::begin_following() {
   if (!waiting().empty()) work_soon(0);
 }
 
-// What is applied while it is not would gather in memory without end.
+// While it is not, applied changes would pile up in memory without limit.
 bool PrimaryLink::log_is_kept() const { return aof::refusal(*server_.append_only).empty(); }
 
 void PrimaryLink::apply() {
@@ -279,7 +279,7 @@ void PrimaryLink::close() {
   dialling_.reset();
   if (connection_ != nullptr) {
     connection_->close();
-    closed_.push_back(std::move(connection_));  // it may be the one that calls
+    closed_.push_back(std::move(connection_));  // it may be the caller
   }
   output_.clear();
   input_.clear();
@@ -303,7 +303,7 @@ void PrimaryLink::look_at_clock() {
   if (server_.now_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)
     return break_off("nothing was heard of it for repl-timeout");
   if (stage_ == Stage::follows) confirm();
-  if (stage_ == Stage::loads) send("\n");  // still there
+  if (stage_ == Stage::loads) send("\n");  // shows the primary that this server is alive
 }
 
 }  // namespace weir::kv::repl

@@ -1,17 +1,17 @@
-// The link to the server that this one follows: made, kept, and made again after it broke.
+// The link to the primary that this server follows. It reconnects after it breaks.
 //
-// In order: it dials; introduces itself (greeting.hpp); continues with the history that it has, or loads a
-// snapshot (snapshot_load.hpp); applies the stream (applier.hpp), whose bytes become this server's own
-// history, and reports each second how far it is. An attempt that is silent for repl-timeout is given up; the
-// next one begins a second later.
+// In order: it dials, introduces itself (greeting.hpp), and continues with the history that it has or loads a
+// snapshot (snapshot_load.hpp). Then it applies the stream (applier.hpp), whose bytes become this server's
+// own history, and reports its position each second. It abandons an attempt that is silent for repl-timeout
+// and starts the next one a second later.
 //
-// Bounded: at most most_waiting bytes that wait to be loaded or applied are read from the transport, except
-// for a single request or transaction, which client-query-buffer-limit limits. Loading and applying take
-// turns of half a millisecond with serving clients. While the append-only log cannot be kept nothing is
-// applied.
+// Bounded: at most most_waiting bytes that wait to be loaded or applied are read from the transport.
+// A single request or transaction may be larger, up to client-query-buffer-limit. Loading and
+// applying take turns of half a millisecond with serving clients. While the append-only log cannot be
+// written, nothing is applied.
 //
-// Whatever the primary sends costs at most the link: the data changes by whole requests only. Threading: the
-// server's one thread.
+// Nothing that the primary sends can cost more than the link: the data changes only by whole requests.
+// Threading: the server's one thread.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -33,9 +33,9 @@
 
 namespace weir::kv::repl {
 
-// Makes the server follow that primary from now on.
+// From now on the server follows that primary.
 void follow_primary(Server& server, PrimaryAddress address);
-// The same with the primary that its settings name, if they do.
+// Likewise, if the settings name a primary.
 void follow_configured_primary(Server& server);
 
 class PrimaryLink final : public Primary, private Session {
@@ -86,18 +86,18 @@ class PrimaryLink final : public Primary, private Session {
   History& history_;
   std::unique_ptr<Dialling> dialling_;
   std::unique_ptr<Connection> connection_;
-  std::vector<std::unique_ptr<Connection>> closed_;  // until nothing refers to them
+  std::vector<std::unique_ptr<Connection>> closed_;  // kept until the transport has released them
   ReplyQueue output_;
   std::string input_;
-  std::size_t done_ = 0;  // bytes of it
+  std::size_t done_ = 0;  // processed bytes of input_
   std::optional<Greeting> greeting_;
   SnapshotFrame frame_;
   std::unique_ptr<SnapshotLoad> load_;
   std::unique_ptr<Applier> applier_;
   asio::steady_timer work_timer_;
   bool works_soon_ = false;
-  std::shared_ptr<bool> here_ = std::make_shared<bool>();  // for a timer that is late
-  std::string last_problem_;                               // so that the log has each once
+  std::shared_ptr<bool> here_ = std::make_shared<bool>();  // tells a late timer that this object is gone
+  std::string last_problem_;                               // so that each problem is logged once
 };
 
 }  // namespace weir::kv::repl

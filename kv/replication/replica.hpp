@@ -1,4 +1,4 @@
-// A client that follows this server as a replica, or has said that it will.
+// A client that follows this server as a replica, or has announced that it will.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 namespace weir::kv::repl {
 
 struct Replica {
-  // In that order: it has only said what it is; waits for a snapshot to begin; is sent one; has all of it and
-  // loads it; is sent the stream.
+  // In order: it has announced itself; it waits for a snapshot to begin; it is being sent one; it has all of
+  // it and loads it; it is being sent the stream.
   enum class Stage : std::uint8_t { announced, waits, receives, loads, online };
 
   Stage stage = Stage::announced;
-  // What REPLCONF said.
+  // As reported with REPLCONF.
   std::uint16_t port = 0;
-  std::string address;             // empty: where it comes from
-  bool takes_end_mark = false;     // "capa eof": a snapshot whose length nobody knows before
+  std::string address;             // empty: the source address of its connection
+  bool takes_end_mark = false;     // "capa eof": a snapshot of unknown length
   bool knows_renaming = false;     // "capa psync2"
-  bool wants_only_data = false;    // the snapshot and no stream: redis-cli --rdb
-  bool asked_the_old_way = false;  // SYNC: no line says which history it is
+  bool wants_only_data = false;    // a snapshot without the stream: redis-cli --rdb
+  bool asked_the_old_way = false;  // SYNC: no line names the history
 
-  std::int64_t position = 0;      // of the history: so far it was given
-  std::int64_t acknowledged = 0;  // so far it has applied it
-  std::int64_t heard_ms = 0;      // when it last acknowledged or took something
+  std::int64_t position = 0;      // how much of the history it was given
+  std::int64_t acknowledged = 0;  // how much of it it has applied
+  std::int64_t heard_ms = 0;      // when it last acknowledged or took bytes
   std::int64_t acknowledged_ms = 0;
-  std::int64_t over_soft_limit_since_ms = 0;  // 0: it is not
-  std::uint64_t given = 0;                    // bytes that joined its queue, the snapshot's included
-  std::uint64_t taken = 0;                    // of these it has taken so many when last looked at
+  std::int64_t over_soft_limit_since_ms = 0;  // 0: not over the limit
+  std::uint64_t given = 0;                    // bytes added to its queue, including the snapshot
+  std::uint64_t taken = 0;                    // how many of these it had taken at the last check
 
   bool follows() const { return stage != Stage::announced; }
 };

@@ -11,7 +11,7 @@ namespace weir::kv::repl {
 
 namespace {
 
-// So much of the history waits in a replica's own queue.
+// How much of the history may wait in a replica's own queue.
 constexpr std::size_t filled_up_to = std::size_t{256} << 10;
 constexpr std::string_view ping = "*1\r\n$4\r\nPING\r\n";
 constexpr std::string_view get_ack = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
@@ -27,7 +27,7 @@ void Replicas::follow(Client& client, std::string_view id, std::int64_t position
   all_.push_back(&client);
   alone_since_ms_ = 0;
   replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
-  client.set_replies(Replies::off);  // the stream is all that it is sent
+  client.set_replies(Replies::off);  // it is sent nothing but the stream
   if (history_.can_continue(id, position)) return continue_from(client, position);
   if (!id.empty()) ++refused_partial_syncs_;
   replica.stage = Replica::Stage::waits;
@@ -46,8 +46,8 @@ void Replicas::continue_from(Client& client, std::int64_t position) {
   server_.will_flush(client);
 }
 
-// Those that wait begin together. Not while another walk through the databases is under way, nor in the
-// middle of a script: what it has done already would be in the snapshot and in the history.
+// All waiting replicas begin together. Not while another walk through the databases is running, nor within a
+// script: what the script has done so far would be both in the snapshot and in the history.
 void Replicas::begin_full_sync() {
   if (full_sync_ != nullptr || server_.script_suspended || server_.loading) return;
   std::vector<Client*> to;
@@ -57,7 +57,7 @@ void Replicas::begin_full_sync() {
   const auto walk = server_.snapshots->lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
   if (!walk) return;  // look_at_clock() tries again
   server_.replication->keep_history();
-  if (!server_.replication->follows()) history_.database = -1;  // they begin with none selected
+  if (!server_.replication->follows()) history_.database = -1;  // replicas begin with none selected
   for (Client* client : to) {
     Replica& replica = *client->replica;
     ++full_syncs_;
@@ -97,7 +97,7 @@ void Replicas::full_sync_over() {
       client->close_after_reply = true;
   }
   server_.log(LogLevel::notice, "all of the snapshot is on its way to the replicas");
-  begin_full_sync();  // for those that came meanwhile
+  begin_full_sync();  // for replicas that came meanwhile
 }
 
 void Replicas::abandon_full_sync() {
@@ -111,7 +111,7 @@ void Replicas::acknowledged(Client& client, std::int64_t position) {
   Replica& replica = *client.replica;
   if (!replica.follows()) return;
   replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
-  // It cannot have applied more than it was given.
+  // It cannot have applied more than it was sent.
   if (position > replica.position) return;
   replica.acknowledged = std::max(replica.acknowledged, position);
   if (replica.stage == Replica::Stage::loads) {
@@ -166,7 +166,7 @@ void Replicas::pass_on() {
   for (std::size_t i = 0; i < all_.size();) {
     Client& client = *all_[i];
     fill(client);
-    if (limit(client)) continue;  // it is closed, and another one is in its place
+    if (limit(client)) continue;  // it is closed, and its place is another's
     if (client.replica->stage != Replica::Stage::waits)
       wanted_from = std::min(wanted_from, client.replica->position);
     ++i;
@@ -174,15 +174,15 @@ void Replicas::pass_on() {
   history_.forget_before(wanted_from);
 }
 
-// Whether more waits for it than it may make the server hold; then it is closed.
+// Closes the replica if more waits for it than it may make the server hold.
 bool Replicas::limit(Client& client) {
   Replica& replica = *client.replica;
   const OutputLimit& limit = server_.settings.replica_output;
-  // A snapshot is encoded no faster than it is taken, but for one value, which may be larger than any limit.
+  // A snapshot is encoded no faster than it is sent, except for one value, which may exceed any limit.
   std::size_t waits = replica.stage == Replica::Stage::online ? client.output.size() : 0;
   if (replica.stage != Replica::Stage::waits)
     waits += static_cast<std::size_t>(history_.end() - replica.position);
-  // What is kept anyway costs nothing.
+  // The backlog is kept anyway, so it costs nothing.
   const auto beyond = [&](std::int64_t bytes) {
     return bytes > 0 && waits > static_cast<std::size_t>(std::max(bytes, server_.settings.repl_backlog_size));
   };
@@ -200,16 +200,16 @@ bool Replicas::limit(Client& client) {
 void Replicas::look_at(Client& client) {
   Replica& replica = *client.replica;
   const std::uint64_t taken = replica.given - std::min<std::uint64_t>(replica.given, client.output.size());
-  // The transport takes what an online one is sent although nobody reads it.
+  // The transport accepts bytes for an online replica even if the replica reads nothing.
   const bool takes = std::exchange(replica.taken, taken) != taken && replica.stage != Replica::Stage::online;
   if (takes) replica.heard_ms = server_.now_ms;
   if (replica.stage == Replica::Stage::waits) {
-    // It is not the replica that is late; a newline tells it so.
+    // The replica is not the late one; a newline tells it that we are alive.
     client.output.append("\n");
     server_.will_flush(client);
     replica.heard_ms = server_.now_ms;
   }
-  // One that loads sends nothing but newlines.
+  // A replica that loads sends only newlines.
   if (server_.now_ms - std::max(replica.heard_ms, client.active_ms) > server_.settings.repl_timeout_s * 1000)
     close(client, "nothing was heard of it for repl-timeout");
 }

@@ -1,15 +1,15 @@
-// The servers that follow this one: how they join, what they are sent, and which clients wait for their
-// confirmation.
+// The replicas of this server: how they join, what they are sent, and which clients wait
+// for their confirmation.
 //
-// A replica that knows the history up to a position still kept here is sent the rest of it. Any other replica
-// is first sent a snapshot (full_sync.hpp), then what was added to the history since the snapshot began. All
-// replicas get the same bytes: each has a position, and the bytes behind it move to its queue a piece at a
-// time, as fast as the transport takes them. So the history is in memory once, however many replicas are
-// behind.
+// A replica whose position is still kept here is sent the rest of the history. Any other replica is
+// first sent a snapshot (full_sync.hpp), then what was added to the history since the snapshot
+// began. All replicas get the same bytes: each has a position, and the bytes after it move to its
+// queue in pieces, as fast as the transport takes them. So the history is in memory only once,
+// however many replicas are behind.
 //
-// Bounded: what waits for a replica, in its queue and in the history, is limited by
-// client-output-buffer-limit replica; a replica that sends nothing and takes nothing for repl-timeout is
-// closed; beyond repl-backlog-size only what some replica still needs is kept.
+// Bounded: client-output-buffer-limit replica limits what waits for a replica, in its queue and in the
+// history. A replica that sends and takes nothing for repl-timeout is closed. Beyond repl-backlog-size only
+// bytes that a replica still needs are kept.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -34,31 +34,31 @@ class Replicas {
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
 
-  // PSYNC: the client becomes a replica. It has the history `id` up to `position`; an empty id: it has no
-  // history.
+  // PSYNC: the client becomes a replica. It has the history `id` up to `position`;
+  // empty id: it has none.
   void follow(Client& client, std::string_view id, std::int64_t position);
-  // REPLCONF ACK: it has applied the history up to there.
+  // REPLCONF ACK: the replica has applied the history up to `position`.
   void acknowledged(Client& client, std::int64_t position);
-  // The replica ends, or no longer follows.
+  // The replica disconnects or no longer follows.
   void leave(Client& client);
-  // Closes all replicas, because their data is not what this server has.
+  // Closes all replicas, because their data differs from this server's.
   void close_all();
 
-  // Call before queues are sent: replicas get what was added to the history.
+  // Call before queues are sent: passes additions to the history on to the replicas.
   void pass_on();
-  // Its queue is empty.
+  // Its queue has been sent.
   void drained(Client& client);
-  // Closes replicas that are too late, keeps the others awake, begins what can begin. Called about once a
-  // second.
+  // Closes replicas that are too late, pings the others, and begins waiting synchronizations.
+  // Called about once a second.
   void look_at_clock();
 
   std::size_t size() const { return all_.size(); }
   const std::vector<Client*>& all() const { return all_; }
-  // How many replicas have applied the history up to there.
+  // How many replicas have applied the history up to `position`.
   std::int64_t count_acknowledged(std::int64_t position) const;
-  // Resumes the client, which is blocked in WAIT, when enough replicas have confirmed.
+  // Resumes the client, which is blocked in WAIT, once enough replicas have confirmed.
   void wait_for(const Client& client);
-  // When the last replica left; 0: there are some.
+  // When the last replica left; 0: there are replicas.
   std::int64_t alone_since_ms() const { return alone_since_ms_; }
 
   std::uint64_t full_syncs() const { return full_syncs_; }
@@ -83,7 +83,7 @@ class Replicas {
   std::vector<Client*> all_;
   std::unique_ptr<FullSync> full_sync_;
   asio::steady_timer turn_timer_;
-  absl::flat_hash_set<std::uint64_t> waiting_;  // clients in WAIT; some of them may have gone on
+  absl::flat_hash_set<std::uint64_t> waiting_;  // clients in WAIT; some may have continued
   bool asks_for_acknowledgement_ = false;
   std::int64_t pinged_ms_ = 0;
   std::int64_t alone_since_ms_ = 0;

@@ -61,7 +61,7 @@ void Replication::follow(std::unique_ptr<Primary> primary) {
   server_.log(LogLevel::notice, "following " + address.host + ':' + std::to_string(address.port));
   server_.settings.replicaof = address.host + ' ' + std::to_string(address.port);
   link_ = std::move(primary);
-  link_->look_at_clock();  // begins
+  link_->look_at_clock();  // starts the link
   unblock_all();
   watch_clock();
 }
@@ -70,7 +70,7 @@ void Replication::stop_following() {
   if (!follows()) return;
   retire_link();
   server_.settings.replicaof.clear();
-  replicas_.close_all();  // they ask again, and learn the new name
+  replicas_.close_all();  // they connect again and learn the new name
   history_.database = -1;
   if (history_.kept()) {
     history_.rename(random_id(server_));
@@ -91,7 +91,7 @@ void Replication::shut_down() {
   if (link_ != nullptr) link_->close();
 }
 
-// What they wait for is the primary's to give, or a confirmation of what may be undone now.
+// They wait for what only the primary can give, or for a confirmation of changes that may be undone now.
 void Replication::unblock_all() {
   std::vector<Client*> blocked;
   for (const auto& [id, client] : server_.clients) {
@@ -155,7 +155,7 @@ std::string_view stage_name(Replica::Stage stage) {
   return "online";
 }
 
-// Where a replica listens: what it said, or where it comes from. Without the port of that connection.
+// The address where a replica listens: as it reported, or its source address without that port.
 std::string address_of(const Client& client) {
   if (!client.replica->address.empty()) return client.replica->address;
   std::string peer = client.connection().peer_address();

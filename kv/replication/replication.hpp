@@ -1,9 +1,9 @@
-// This server's relation to other servers: which one it follows, which follow it, and the history that they
-// share.
+// This server's relation to others: the primary that it follows, the replicas that follow it,
+// and their common history.
 //
-// While it follows another server the history is that server's, byte for byte. Otherwise, once a first
-// replica has come, every change is written into the history (history.hpp), in the words in which Effects
-// reports it. That stops when the last replica has been gone for repl-backlog-ttl.
+// While it follows a primary, the history is the primary's, byte for byte. Otherwise, once the first replica
+// has come, every change is appended to the history (history.hpp) in the words that Effects reports. That
+// ends when the last replica has been gone for repl-backlog-ttl.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -36,37 +36,37 @@ class Replication final : private EffectListener {
   History& history() { return history_; }
   const History& history() const { return history_; }
 
-  // From now on changes are written into the history.
+  // From now on changes are appended to the history.
   void keep_history();
-  // A message that was published, which changes nothing: replicas publish it, too.
+  // A published message changes no data, but replicas must publish it, too.
   void published(int db, Arguments words);
 
-  // Follows another server from now on, or (stop_following) none: then the history continues under an id of
-  // this server's own.
+  // Follows another server from now on, or (stop_following) none. Then the history continues
+  // under this server's own id.
   void follow(std::unique_ptr<Primary> primary);
   void stop_following();
   bool follows() const { return link_ != nullptr; }
-  const Primary* link() const { return link_.get(); }  // null: it follows nobody
+  const Primary* link() const { return link_.get(); }  // null: it follows no server
 
-  // Whether it follows a server and clients may not change its data.
+  // Whether it follows a server and clients may not change the data.
   bool refuses_writes() const;
   static constexpr std::string_view writes_refused = "READONLY You can't write against a read only replica.";
-  // Whether it does not know what the data is now and must not answer with what it was.
+  // Whether the current data is unknown and the old data must not be shown.
   bool refuses_stale_reads() const;
 
-  // Ends all links; called before the server's connections go.
+  // Ends all links; call before the server's connections go.
   void shut_down();
 
-  // Before queues are sent.
+  // Call before queues are sent.
   void end_round() {
     if (history_.kept()) replicas_.pass_on();
   }
-  // Does what is due by the clock.
+  // Does whatever is due.
   void look_at_clock();
-  // Makes sure that look_at_clock() runs once a second while there is a link or a replica to look after.
+  // Ensures that look_at_clock() runs once a second while there is a link or a replica.
   void watch_clock();
 
-  // For INFO: names and values.
+  // Names and values, for INFO.
   std::vector<std::pair<std::string, std::string>> facts() const;
   void reply_role(const Call& call) const;
 
@@ -83,12 +83,12 @@ class Replication final : private EffectListener {
   Replicas replicas_;
   asio::steady_timer clock_timer_;
   bool clock_is_watched_ = false;
-  bool listens_ = false;                        // to Effects
-  std::unique_ptr<Primary> link_;               // null: it follows nobody
-  std::vector<std::unique_ptr<Primary>> past_;  // closed in the midst of a round
+  bool listens_ = false;                        // registered with Effects
+  std::unique_ptr<Primary> link_;               // null: it follows no server
+  std::vector<std::unique_ptr<Primary>> past_;  // links closed during a round
 };
 
-// As ids of servers and of histories are written: 40 hexadecimal digits.
+// An id of a server or of a history: 40 hexadecimal digits.
 std::string random_id(Server& server);
 
 }  // namespace weir::kv::repl

@@ -11,7 +11,7 @@ constexpr std::size_t longest_count = 32;
 constexpr std::int64_t most_words = std::numeric_limits<std::int32_t>::max();
 }  // namespace
 
-// "*3\r\n" or "$5\r\n" at at_.
+// Reads "*3\r\n" or "$5\r\n" at at_.
 RequestFrame::Status RequestFrame::count_line(std::string_view input, char kind, std::int64_t most,
                                               std::int64_t& count) {
   const std::string_view rest = input.substr(at_);

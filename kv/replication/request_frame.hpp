@@ -1,8 +1,8 @@
 // Finds where one request of a replication stream ends: "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n". A newline alone is
 // also a request, with no meaning.
 //
-// It resumes where it stopped when more bytes are there, so nothing is scanned twice; the lengths that a
-// request may announce are limited, and no bytes are kept. Threading: none.
+// It continues where it stopped when more bytes arrive, so nothing is scanned twice. Announced lengths are
+// limited, and no bytes are kept. Threading: none.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class RequestFrame {
 
   // `input` begins with the request's first byte.
   Status scan(std::string_view input, const Limits& limits);
-  // After `whole`: its bytes.
+  // After `whole`: the request's size.
   std::size_t size() const { return at_; }
   void next() { *this = {}; }
 
@@ -30,7 +30,7 @@ class RequestFrame {
 
   std::size_t at_ = 0;
   std::int64_t words_left_ = -1;  // -1: not known yet
-  std::int64_t word_ = -1;        // bytes of the one that begins at at_; -1: not known yet
+  std::int64_t word_ = -1;        // size of the word that starts at at_; -1: not known yet
 };
 
 }  // namespace weir::kv::repl

@@ -49,7 +49,7 @@ SnapshotFrame::Taken SnapshotFrame::take(std::string_view input) {
         state_ = State::ended;
         return {at + mark_size, input.substr(0, at)};
       }
-      // The mark may have begun in the last bytes.
+      // The mark may have begun within the last bytes.
       const std::size_t some = input.size() < mark_size ? 0 : input.size() - (mark_size - 1);
       return {some, input.substr(0, some)};
     }

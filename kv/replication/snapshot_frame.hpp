@@ -1,7 +1,7 @@
-// Finds where a snapshot begins and ends among the bytes that a primary sends: after "$LENGTH", or up to the
-// mark that "$EOF:MARK" named. Newlines before it say that the primary is still there.
+// Finds the start and end of a snapshot in a primary's stream: after "$LENGTH", or up to the mark that
+// "$EOF:MARK" named. Newlines before it show that the primary is alive.
 //
-// It never keeps bytes: the caller offers all that it has, and drops what was taken. Threading: none.
+// It keeps no bytes: the caller offers all that it has and drops what was taken. Threading: none.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class SnapshotFrame {
   static constexpr std::size_t mark_size = 40;
 
   struct Taken {
-    std::size_t bytes = 0;     // of the input, which are done with
-    std::string_view content;  // of the snapshot, a part of these
+    std::size_t bytes = 0;     // processed bytes of the input
+    std::string_view content;  // the part of them that belongs to the snapshot
   };
-  // Takes what it can of `input`. Nothing: more is needed, or the snapshot has ended, or failed() is true.
+  // Takes what it can of `input`. Nothing taken: it needs more, the snapshot has ended, or failed() is true.
   Taken take(std::string_view input);
 
   bool ended() const { return state_ == State::ended; }
   bool failed() const { return state_ == State::failed; }
-  // Of the snapshot; 0: nobody knows.
+  // The snapshot's size; 0: unknown.
   std::uint64_t size() const { return size_; }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 constexpr double load_turn_us = 500;
 }
 
-// The bytes; the reader asks for them some 64 KiB at a time.
+// The source of bytes; the reader requests about 64 KiB at a time.
 class SnapshotLoad::Pulling final : public rdb::Source {
  public:
   explicit Pulling(SnapshotLoad& load) : load_(load) {}
@@ -60,7 +60,7 @@ class SnapshotLoad::Target final : public rdb::Target {
     if (db_->records().find(key) != nullptr) return "it has the key '" + std::string(key) + "' twice";
     Record& record = db_->insert(key);
     record.value = std::move(value);
-    // Even where that time is past: the primary will say when the key goes.
+    // Even if that time is past: the primary decides when the key goes.
     if (about.expires_at_ms) db_->set_expiry(record, *about.expires_at_ms);
     note_use(load_.server_, record, about);
     ++load_.keys_;
@@ -77,7 +77,7 @@ class SnapshotLoad::Target final : public rdb::Target {
   bool does_not_fit() const { return does_not_fit_; }
 
  private:
-  // What a primary sends must not be more than this server may hold.
+  // A primary must not send more than this server may hold.
   bool fits() {
     const std::int64_t most = load_.server_.settings.maxmemory;
     const std::size_t now = used_memory();
@@ -138,7 +138,7 @@ std::string SnapshotLoad::put_in_place() {
   if (const auto taken = server_.scripts->restore_libraries(functions_, Scripts::RestorePolicy::flush);
       !taken)
     return "it has a library of functions that does not load: " + taken.error();
-  server_.snapshots->abandon();  // of the old data
+  server_.snapshots->abandon();  // it is a snapshot of the old data
   for (std::size_t i = 0; i < databases_.size(); ++i) {
     Keyspace& db = *server_.databases[i];
     server_.watches.touch_all(db, databases_[i].get(), server_.now_ms);

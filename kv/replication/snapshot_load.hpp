@@ -1,11 +1,11 @@
-// Loads a primary's snapshot into databases of its own, in turns with the server's other work.
+// Loads a primary's snapshot into separate databases, in turns with the server's other work.
 //
-// The snapshot is read beside the server's current data, which is served meanwhile. Only when all of it is
-// here and its checksum is right does it replace the old data, in one step. So a primary that ends or lies in
-// the middle does no harm; until then both are in memory.
+// The snapshot is read beside the current data, which is served meanwhile. It replaces the old data, in one
+// step, only when all of it is here and its checksum is right. So a primary that ends or sends wrong data in
+// the middle does no harm; until then both data sets are in memory.
 //
-// The reader runs on a stack of its own and is suspended where bytes are missing and at the end of a turn,
-// even in the middle of one large value. Threading: the server's one thread.
+// The reader runs on its own stack. It is suspended where bytes are missing and at the end of a turn, even
+// within one large value. Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace weir::kv::repl {
 class SnapshotLoad {
  public:
   enum class Outcome : std::uint8_t { more, hungry, loaded, failed };
-  // Puts up to `most` bytes of the snapshot there; 0: there are none now.
+  // Puts up to `most` bytes of the snapshot at `into`; 0: there are none now.
   using Take = std::function<std::size_t(char* into, std::size_t most)>;
 
   SnapshotLoad(Server& server, Take take);
@@ -35,15 +35,15 @@ class SnapshotLoad {
   SnapshotLoad(const SnapshotLoad&) = delete;
   SnapshotLoad& operator=(const SnapshotLoad&) = delete;
 
-  // Goes on for a short while. `ended`: no bytes will come beyond those that `take` has.
+  // Continues for a short while. `ended`: no bytes will come beyond those that `take` has.
   Outcome take_turn(bool ended);
   const std::string& error() const { return error_; }
 
-  // After Outcome::loaded: makes the snapshot the server's data. An error is about functions or the log, and
-  // leaves the data as it was.
+  // After Outcome::loaded: makes the snapshot the server's data. An error concerns functions or the log and
+  // leaves the data unchanged.
   std::string put_in_place();
 
-  // The database in which the stream behind the snapshot begins; -1: it selects one.
+  // The database that the stream after the snapshot starts with; -1: the stream selects one.
   int stream_database() const { return stream_database_; }
   std::uint64_t keys() const { return keys_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -65,7 +65,7 @@ class SnapshotLoad {
   bool begun_ = false;
   bool over_ = false;
   bool ended_ = false;   // no more bytes will come
-  bool hungry_ = false;  // it waits for some
+  bool hungry_ = false;  // it waits for bytes
   bool abandoned_ = false;
   bool loaded_ = false;
   int stream_database_ = -1;
