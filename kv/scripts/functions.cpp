@@ -20,10 +20,10 @@ int refuse(lua_State* lua, std::string_view text) {
   return lua_error(lua);
 }
 
-// What register_function was given. Its callback lies on the stack.
+// The arguments of register_function. The callback is on Lua's stack.
 struct Registration {
   std::optional<std::string> name;
-  int callback = 0;  // its place on the stack
+  int callback = 0;  // its index on the stack
   Function function{};
 };
 
@@ -48,7 +48,7 @@ void take_named(lua_State* lua, Registration& out) {
            "named arguments).");
   }
   lua_settop(lua, 1);
-  lua_pushnil(lua);  // where the callback goes
+  lua_pushnil(lua);  // the place for the callback
   for (lua_pushnil(lua); lua_next(lua, 1) != 0; lua_pop(lua, 1)) {
     if (lua_type(lua, -2) != LUA_TSTRING)
       refuse(lua, "ERR named argument key given to redis.register_function is not a string");

@@ -1,8 +1,8 @@
-// The libraries that FUNCTION LOAD brought, and the functions they registered.
+// The libraries loaded by FUNCTION LOAD, and the functions that they registered.
 //
-// A library is a Lua program that runs once, when it is loaded, and registers functions; FCALL runs one of
-// them as a script. Should the interpreter be made anew, a library runs again before one of its functions is
-// called.
+// A library is a Lua program that runs once, when it is loaded, and registers functions. FCALL
+// runs one of them as a script. If the interpreter is made anew, a library runs again before one
+// of its functions is called.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -25,7 +25,7 @@ struct Function {
   std::optional<std::string> description;
   ScriptFlags flags;
   std::vector<std::string> flag_names;
-  int reference;  // in the interpreter's registry
+  int reference;  // in the registry of the interpreter
 };
 
 struct FunctionLibrary {
@@ -37,26 +37,26 @@ struct FunctionLibrary {
 
 class FunctionLibraries {
  public:
-  // Runs the library, whose text passed read_shebang(). The error is the reply.
+  // Runs a library whose text read_shebang() has accepted. The error is the reply.
   std::expected<FunctionLibrary, std::string> compile(lua_State* lua, std::string_view text);
-  // Why it cannot be added, as a reply; `replace`: in place of one of its name.
+  // The reply that refuses the library, if any; `replace`: it may replace one of the same name.
   std::optional<std::string> refusal(const FunctionLibrary& library, bool replace) const;
   void add(lua_State* lua, FunctionLibrary library);
-  // False: there is none of that name.
+  // False: no library has that name.
   bool remove(lua_State* lua, std::string_view name);
-  // The interpreter is gone, with or without the libraries.
+  // The interpreter is gone; the functions must be registered again in a new one.
   void forget_functions();
   void clear(lua_State* lua);
 
-  // The library with that function; null: there is none.
+  // The library with that function; null: none has it.
   FunctionLibrary* with_function(std::string_view name);
   const std::map<std::string, FunctionLibrary, std::less<>>& all() const { return libraries_; }
   std::size_t function_count() const;
 
-  // The functions of a library that was not added.
+  // Releases the functions of a library that was not added.
   static void give_back(lua_State* lua, const FunctionLibrary& library);
 
-  // redis.register_function, for the library that is being loaded.
+  // Implements redis.register_function for the library that is being loaded.
   int register_function(lua_State* lua);
   bool loading() const { return loading_ != nullptr; }
 

@@ -29,7 +29,7 @@ unsigned short* random_state(lua_State* lua) {
   return static_cast<unsigned short*>(lua_touserdata(lua, lua_upvalueindex(1)));
 }
 
-// math.random() and math.randomseed() with Redis's numbers.
+// math.random() and math.randomseed() with the same numbers as Redis.
 int random_number(lua_State* lua) {
   constexpr long most = 0x7fffffff;
   const lua_Number part =
@@ -66,7 +66,7 @@ void replace_random(lua_State* lua, unsigned short* state) {
   lua_pop(lua, 1);
 }
 
-// What Lua's own libraries define, without those that reach files, processes and the interpreter's insides.
+// Opens Lua's own libraries, without what reaches files, processes and the interpreter's internals.
 int open_libraries(lua_State* lua) {
   open(lua, "", luaopen_base);
   open(lua, LUA_TABLIBNAME, luaopen_table);
@@ -105,7 +105,7 @@ void* Interpreter::allocate(void* memory, void* block, std::size_t old_size, std
     std::free(block);
     return nullptr;
   }
-  // A block that shrinks must not fail.
+  // Shrinking a block must not fail.
   if (new_size > old_size && used + (new_size - old_size) > limit) return nullptr;
   void* const moved = std::realloc(block, new_size);
   if (moved != nullptr) used = used - old_size + new_size;

@@ -1,9 +1,9 @@
-// A Lua 5.1 interpreter in which a script reaches nothing but what it is given: no files, no processes, no
-// bytecode, no other script's variables.
+// A Lua 5.1 interpreter in which a script reaches only what it is given: no files, no processes, no bytecode,
+// no variables of other scripts.
 //
-// Globals and library tables are protected: scripts see empty tables that answer with what the real ones hold
-// and refuse to be changed. Memory is bounded: what would exceed the limit fails in the script with "not
-// enough memory". This is Debian's Lua that reports errors as C++ exceptions, so destructors run.
+// Globals and library tables are protected: scripts see empty tables that read from the real ones and refuse
+// changes. Memory is bounded: an allocation beyond the limit fails in the script with "not enough memory".
+// Debian's Lua reports errors as C++ exceptions, so destructors run.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -26,11 +26,11 @@ class Interpreter {
   std::size_t memory() const { return memory_.used; }
   std::size_t memory_limit() const { return memory_.limit; }
 
-  // Makes the value on top of the stack the global of that name and pops it.
+  // Pops the value on top of the stack and makes it the global of that name.
   void set_global(const char* name);
-  // The same for a library: a table that scripts cannot change.
+  // Likewise for a library: a table that scripts cannot change.
   void set_library(const char* name);
-  // Before a script: undoes what an earlier one did to the garbage collector.
+  // Call before a script: undoes an earlier script's changes to the garbage collector.
   void restore();
 
  private:
@@ -45,7 +45,7 @@ class Interpreter {
   static void* allocate(void* memory, void* block, std::size_t old_size, std::size_t new_size);
 
   Memory memory_;
-  std::array<unsigned short, 3> random_{0x330e, 0xabcd, 0x1234};  // of nrand48(); lrand48() begins so
+  std::array<unsigned short, 3> random_{0x330e, 0xabcd, 0x1234};  // for nrand48(); lrand48() begins so
   std::unique_ptr<lua_State, Close> lua_;
 };
 

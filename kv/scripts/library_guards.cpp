@@ -7,12 +7,12 @@ namespace weir::kv {
 
 namespace {
 
-// What a value may become as JSON at worst: cjson takes that much before it writes.
+// The largest size of a value as JSON in the worst case: cjson allocates that much before it writes.
 constexpr std::size_t most_json_bytes = 256 * 1024 * 1024;
 constexpr std::size_t worst_of_a_byte = 6;  // "\u0000"
 constexpr std::size_t worst_of_a_number = 32;
 
-// Calls the original with the arguments on the stack.
+// Calls the original function with the arguments on the stack.
 int call_original(lua_State* lua) {
   lua_pushvalue(lua, lua_upvalueindex(1));
   lua_insert(lua, 1);
@@ -31,8 +31,8 @@ int tohex(lua_State* lua) {
   return call_original(lua);
 }
 
-// Takes from `left` what the value at the top may become. False: more than there is. Where it nests deeper
-// than cjson goes, true: cjson refuses it itself.
+// Subtracts from `left` the worst-case size of the value on top of the stack. False: it exceeds `left`. True
+// for nesting that is too deep for cjson, which refuses it itself.
 bool take_json(lua_State* lua, std::size_t& left, int depth) {
   constexpr int deepest = 1000;
   std::size_t bytes = worst_of_a_number;
@@ -58,7 +58,7 @@ int encode(lua_State* lua) {
   return call_original(lua);
 }
 
-// unpack(table, from, to): Lua counts what is in between in an int.
+// unpack(table, from, to): Lua counts the values in an int.
 int unpack(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   const long long from = luaL_optint(lua, 2, 1);

@@ -1,4 +1,4 @@
-// Libraries of functions coming in: one by FUNCTION LOAD or with a snapshot, several by FUNCTION RESTORE.
+// Loads libraries of functions: one by FUNCTION LOAD or from a snapshot, several by FUNCTION RESTORE.
 #include <algorithm>
 
 #include "kv/scripts/scripts.hpp"
@@ -35,7 +35,7 @@ std::expected<void, std::string> Scripts::restore_libraries(const std::vector<st
   FunctionLibraries incoming;
   std::vector<FunctionLibrary> ready;
   std::string problem;
-  // Among themselves first, as if there were no others: each takes its place in `incoming` without functions.
+  // First check them against each other, as if there were no others: `incoming` lists them without texts.
   for (const std::string& text : texts) {
     auto library = compile_library(text);
     if (!library) {

@@ -116,7 +116,7 @@ void push_reply(lua_State* lua, std::string_view& replies) {
 
 namespace {
 
-// Pushes the field if it is of that type.
+// Pushes the field if it has that type.
 bool push_if(lua_State* lua, const char* name, int type) {
   lua_pushstring(lua, name);
   lua_rawget(lua, -2);
@@ -125,7 +125,7 @@ bool push_if(lua_State* lua, const char* name, int type) {
   return false;
 }
 
-// A reply of one line has none in it.
+// Replaces line ends, which a one-line reply cannot hold.
 std::string one_line(std::string_view text) {
   std::string line(text);
   for (char& c : line) {
@@ -140,7 +140,7 @@ std::size_t count_pairs(lua_State* lua) {
   return count;
 }
 
-// The table on top, as map or set.
+// Writes the table on top of the stack as a map or set.
 void reply_pairs(lua_State* lua, Reply& reply, bool is_set, bool booleans) {
   const std::size_t count = count_pairs(lua);
   is_set ? reply.set(count) : reply.map(count);
@@ -209,7 +209,7 @@ void reply_boolean(lua_State* lua, Reply& reply, bool booleans) {
   value ? reply.integer(1) : reply.null();
 }
 
-// As C converts a double; beyond its range there is no right answer, and this one is defined.
+// Converts like a C cast; out of range no result is right, but this one is defined.
 std::int64_t cut(lua_Number value) {
   constexpr lua_Number limit = 9223372036854775808.0;
   if (!(value > -limit)) return std::numeric_limits<std::int64_t>::min();

@@ -1,5 +1,5 @@
-// Values between Lua and the protocol, by Redis's rules: what a command replied becomes a Lua value, and what
-// a script returns becomes a reply.
+// Converts values between Lua and the protocol by Redis's rules: a command's reply into a Lua value, and a
+// script's result into a reply.
 //
 // Threading: the server's one thread. Errors are Lua errors.
 #pragma once
@@ -11,17 +11,17 @@
 
 namespace weir::kv {
 
-// Pushes the first reply in `replies` and drops it from there. A well-formed one: it is our own.
+// Pushes the first reply of `replies` and removes it there. It must be well-formed, as our own replies are.
 void push_reply(lua_State* lua, std::string_view& replies);
 
-// Writes the value on top of the stack as a reply and pops it. `booleans`: they stay booleans, as a script
-// that speaks RESP3 wants; else true is 1 and false is null.
+// Pops the value on top of the stack and writes it as a reply. `booleans`: booleans stay booleans, as for a
+// script that uses RESP3; otherwise true becomes 1 and false null.
 void reply_value(lua_State* lua, Reply& reply, bool booleans);
 
-// The text at that place of the stack; a number there becomes text. Lives as long as the value.
+// The text at that index of the stack; a number there is converted to text. Valid as long as the value.
 std::string_view text_at(lua_State* lua, int index);
 
-// Pushes {err = text}, as scripts see errors.
+// Pushes {err = text}, the form of errors in scripts.
 void push_error(lua_State* lua, std::string_view text);
 
 }  // namespace weir::kv

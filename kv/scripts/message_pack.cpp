@@ -11,7 +11,7 @@ namespace weir::kv {
 
 namespace {
 
-// Deeper tables become nil, as in Redis: a table may contain itself.
+// Deeper tables become nil, as in Redis, because a table may contain itself.
 constexpr int deepest = 16;
 
 struct Packed {
@@ -38,7 +38,7 @@ void pack_number(lua_State* lua, msgpack_packer& out) {
   }
 }
 
-// How many elements it has if its keys are 1, 2, ... without a gap; else -1.
+// The number of elements if the keys are 1, 2, ... without a gap; otherwise -1.
 std::int64_t length_of_array(lua_State* lua) {
   std::int64_t count = 0;
   lua_Number largest = 0;
@@ -76,7 +76,7 @@ void pack_table(lua_State* lua, msgpack_packer& out, int depth) {
   }
 }
 
-// The value on top of the stack; pops it.
+// Packs the value on top of the stack and pops it.
 void pack_value(lua_State* lua, msgpack_packer& out, int depth) {
   luaL_checkstack(lua, 6, "in function pack");
   switch (lua_type(lua, -1)) {
@@ -142,7 +142,7 @@ void push_object(lua_State* lua, const msgpack_object& object) {
       for (std::uint32_t i = 0; i < object.via.map.size; ++i) {
         push_object(lua, object.via.map.ptr[i].key);
         push_object(lua, object.via.map.ptr[i].val);
-        // nil and NaN are no keys in Lua.
+        // nil and NaN cannot be keys in Lua.
         const bool key = !lua_isnil(lua, -2) && lua_rawequal(lua, -2, -2) != 0;
         key ? lua_rawset(lua, -3) : lua_pop(lua, 2);
       }
@@ -155,7 +155,7 @@ void push_object(lua_State* lua, const msgpack_object& object) {
   }
 }
 
-// The big-endian number of `bytes` bytes behind the byte at `at`; 0 where it is cut off.
+// The big-endian number of `bytes` bytes after the byte at `at`; 0: it is cut off.
 std::uint64_t number_behind(std::string_view data, std::size_t at, std::size_t bytes) {
   if (data.size() - at <= bytes) return 0;
   std::uint64_t value = 0;
@@ -163,8 +163,8 @@ std::uint64_t number_behind(std::string_view data, std::size_t at, std::size_t b
   return value;
 }
 
-// Whether the value at `at` is there whole. msgpack-c takes memory for as many elements as a header claims,
-// so what claims more of them than there are bytes must not reach it.
+// Whether the value at `at` is complete. msgpack-c allocates memory for as many elements as a header claims,
+// so a header that claims more elements than there are bytes must not reach it.
 bool is_whole(std::string_view data, std::size_t at) {
   for (std::uint64_t values = 1; values != 0; --values) {
     if (at >= data.size() || values > data.size() - at) return false;
@@ -209,8 +209,8 @@ struct Unpacked {
   msgpack_unpacked value;
 };
 
-// Pushes at most `limit` values that begin at `offset`; with `tell_offset` first the place behind the last of
-// them, or -1 where that is the end.
+// Pushes at most `limit` values that start at `offset`. With `tell_offset` it first pushes the offset after
+// the last one, or -1 at the end of the data.
 int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool tell_offset) {
   std::size_t size = 0;
   const char* bytes = luaL_checklstring(lua, 1, &size);

@@ -19,7 +19,7 @@ namespace weir::kv {
 
 namespace {
 
-// Lua allows 200 C calls within each other, some of which hold 8 KiB; pages are taken as they are touched.
+// Lua allows 200 nested C calls, some of which hold 8 KiB; pages are allocated as they are touched.
 constexpr std::size_t stack_bytes = 8 * 1024 * 1024;
 
 void announce([[maybe_unused]] void** keep_fake_stack, [[maybe_unused]] const void* bottom,
@@ -36,7 +36,7 @@ void arrived([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void** bo
 #endif
 }
 
-// Remembers where the stack lies.
+// Notes where the stack is.
 struct StackMaker {
   boost::context::protected_fixedsize_stack make{stack_bytes};
   const void** bottom;

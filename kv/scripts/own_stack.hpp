@@ -1,8 +1,8 @@
-// A stack of its own for work that may have to stop in the middle, such as a script that takes too long.
+// A separate stack for work that may have to pause in the middle, such as a script that takes too long.
 //
-// The work runs inside run() and resume(), on the caller's thread. It may call suspend() from however deep:
-// then run() or resume() returns to its caller, and the next resume() goes on behind suspend(). One work at a
-// time. The stack is made at first use and kept, so running work costs two switches and no allocation.
+// The work runs inside run() and resume(), on the caller's thread. It may call suspend() at any depth. Then
+// run() or resume() returns to its caller, and the next resume() continues after suspend(). There is one work
+// at a time. The stack is made at first use and kept, so a run costs two switches and no allocation.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -17,21 +17,21 @@ namespace weir::kv {
 class OwnStack {
  public:
   OwnStack() = default;
-  ~OwnStack();  // no work may be under way
+  ~OwnStack();  // no work may be in progress
   OwnStack(const OwnStack&) = delete;
   OwnStack& operator=(const OwnStack&) = delete;
 
-  // True: the work is over, and what it threw is thrown on. False: it suspended itself.
+  // True: the work is over; its exceptions are rethrown here. False: it suspended itself.
   bool run(std::function<void()> work);
   bool resume();
-  // From the work only.
+  // Call only within the work.
   void suspend();
 
   bool inside() const { return inside_; }
   bool suspended() const { return work_ != nullptr && !inside_; }
 
  private:
-  // What AddressSanitizer must know of a switch between stacks.
+  // What AddressSanitizer must be told about a switch of stacks.
   struct Annotation {
     void* fake_stack = nullptr;
     const void* bottom = nullptr;

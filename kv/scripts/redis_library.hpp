@@ -1,4 +1,4 @@
-// The table `redis` that scripts call the server through.
+// The table `redis`, through which scripts call the server.
 #pragma once
 
 #include <lua.hpp>
@@ -7,10 +7,10 @@ namespace weir::kv {
 
 class Scripts;
 
-// Leaves the table on the stack. `scripts` must outlive the interpreter.
+// Pushes the table. `scripts` must outlive the interpreter.
 void push_redis_library(lua_State* lua, Scripts& scripts);
 
-// Gives an error its place in the script: {err = ..., source = ..., line = ...}. For lua_pcall.
+// Adds the place in the script to an error: {err = ..., source = ..., line = ...}. For lua_pcall.
 int locate_error(lua_State* lua);
 
 }  // namespace weir::kv

@@ -7,11 +7,11 @@ namespace weir::kv {
 
 namespace {
 
-// Registry: stand-in -> real table, and by this name the real table of the globals.
+// Registry keys: a table that maps stand-ins to real tables, and the real table of the globals.
 constexpr const char* stand_ins = "weir.stand_ins";
 constexpr const char* globals = "weir.globals";
 
-// Pushes the real table behind the stand-in at `index` and returns true; else pushes nothing.
+// Pushes the real table of the stand-in at `index` and returns true; for any other value pushes nothing.
 bool push_real(lua_State* lua, int index) {
   if (lua_type(lua, index) != LUA_TTABLE) return false;
   lua_pushvalue(lua, index);
@@ -26,7 +26,7 @@ bool push_real(lua_State* lua, int index) {
 
 int refuse_change(lua_State* lua) { return luaL_error(lua, "Attempt to modify a readonly table"); }
 
-// The same from a function that Redis leaves as it is: there the place in the script is not in front.
+// Likewise for a function that Redis leaves unchanged: its error has no place in front.
 int refuse_raw_change(lua_State* lua) {
   lua_pushliteral(lua, "Attempt to modify a readonly table");
   return lua_error(lua);
@@ -38,7 +38,7 @@ int unknown_global(lua_State* lua) {
                     name != nullptr ? name : "(null)");
 }
 
-// The metatable on top of the stack becomes that of the table below it.
+// Makes the metatable on top of the stack that of the table below it.
 void make_stand_in(lua_State* lua, lua_CFunction unknown) {
   lua_newtable(lua);  // real, stand-in
   lua_newtable(lua);  // real, stand-in, metatable
@@ -118,14 +118,14 @@ int safe_setmetatable(lua_State* lua) {
   return 1;
 }
 
-// nil and the message, as load() and loadstring() fail.
+// Returns nil and the message, as a failing load() or loadstring() does.
 int cannot_load(lua_State* lua) {
   lua_pushnil(lua);
   lua_insert(lua, -2);
   return 2;
 }
 
-// Source text only: bytecode that was tampered with would break out of the interpreter.
+// Loads source text only: manipulated bytecode could break out of the interpreter.
 int load_text(lua_State* lua, std::string_view text, const char* name) {
   if (text.starts_with(LUA_SIGNATURE[0])) {
     lua_pushliteral(lua, "attempt to load bytecode");
@@ -140,7 +140,7 @@ int safe_loadstring(lua_State* lua) {
   return load_text(lua, {text, size}, luaL_optstring(lua, 2, text));
 }
 
-// load(function): the pieces are put together first, so that bytecode is seen wherever it begins.
+// load(function): joins the pieces first, so that bytecode is detected wherever it begins.
 int safe_load(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
   const char* name = luaL_optstring(lua, 2, "=(load)");
@@ -202,7 +202,7 @@ void close_sandbox(lua_State* lua) {
     lua_pushcfunction(lua, function.func);
     lua_setglobal(lua, function.name);
   }
-  // Text has one metatable for all; scripts must not get at the real library through it.
+  // All strings share one metatable; scripts must not reach the real library through it.
   lua_pushliteral(lua, "");
   lua_getmetatable(lua, -1);
   lua_pushboolean(lua, 0);

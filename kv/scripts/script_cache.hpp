@@ -1,7 +1,7 @@
-// The scripts a server knows, by the SHA-1 of their text.
+// The scripts that the server knows, by the SHA-1 of their text.
 //
-// What SCRIPT LOAD brought stays until SCRIPT FLUSH. Of what came with EVAL alone the last 500 stay, so a
-// client that writes its arguments into its scripts cannot fill the memory.
+// A script loaded by SCRIPT LOAD stays until SCRIPT FLUSH. Of the scripts that came only with EVAL, the last
+// 500 stay, so a client that writes its arguments into its scripts cannot fill the memory.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -25,25 +25,25 @@ struct Script {
 
   std::string text;
   ScriptFlags flags;
-  int function = not_compiled;                  // its reference in the interpreter's registry
+  int function = not_compiled;                  // its reference in the registry of the interpreter
   bool loaded = false;                          // by SCRIPT LOAD
-  std::list<const std::string*>::iterator use;  // of one that is not
+  std::list<const std::string*>::iterator use;  // place in of_eval_, unless loaded
 };
 
 class ScriptCache {
  public:
   static constexpr std::size_t kept_of_eval = 500;
 
-  // A script goes that had been compiled; its reference is free.
+  // Called when a compiled script is removed; its reference is no longer needed.
   std::function<void(int function)> on_gone;
 
   Script* find(const std::string& sha);
   Script& add(const std::string& sha, Script script);
-  // One that EVAL brought was used again, or SCRIPT LOAD wants it to stay.
+  // A script from EVAL was used again; or SCRIPT LOAD wants it to stay.
   void used(Script& script);
   void keep(Script& script);
   void clear();
-  // Nothing is compiled any more.
+  // No script is compiled any more.
   void forget_functions();
 
   std::size_t size() const { return scripts_.size(); }
@@ -51,7 +51,7 @@ class ScriptCache {
 
  private:
   absl::node_hash_map<std::string, Script, hash::Keyed, std::equal_to<>> scripts_;
-  std::list<const std::string*> of_eval_;  // the hashes, longest unused first
+  std::list<const std::string*> of_eval_;  // their hashes, least recently used first
   std::size_t text_bytes_ = 0;
 };
 

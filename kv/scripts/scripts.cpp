@@ -18,19 +18,19 @@ namespace weir::kv {
 
 namespace {
 
-// How long a suspended script runs before the others get a turn again.
+// How long a resumed script runs before other clients get a turn.
 constexpr std::int64_t turn_us = 5'000;
 
-constexpr std::int64_t longest_load_us = 500'000;  // of a library, as in Redis
+constexpr std::int64_t longest_load_us = 500'000;  // for loading a library, as in Redis
 
 constexpr std::string_view killed_text =
     "ERR Error running script: Script killed by user with SCRIPT KILL...";
 constexpr const char* this_name = "weir.scripts";
 
-// The arguments of redis.call as words. Numbers are written as Redis writes them.
+// The arguments of redis.call as words. Numbers are formatted as in Redis.
 class Words {
  public:
-  // False: one of them is neither text nor number.
+  // False: an argument is neither text nor number.
   bool take(lua_State* lua) {
     const int count = lua_gettop(lua);
     words_.reserve(static_cast<std::size_t>(count));
@@ -88,7 +88,7 @@ lua_State* Scripts::lua() {
   return interpreter_->lua();
 }
 
-// Leaves the message on Lua's stack when it fails.
+// On failure leaves the message on Lua's stack.
 bool Scripts::compile(Script& script) {
   const std::string_view source = read_shebang(script.text, false)->source;
   if (luaL_loadbuffer(lua(), source.data(), source.size(), "@user_script") != 0) return false;
@@ -144,7 +144,7 @@ void Scripts::flush() {
   interpreter_.reset();
 }
 
-// What a script that declares itself may not even begin; answers.
+// Checks whether a script with declared flags may begin; if not, replies with the error.
 bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_only) const {
   if (!flags.declared) return true;
   if (read_only && !flags.no_writes)
@@ -157,7 +157,7 @@ bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_on
   return true;
 }
 
-// How many of the arguments are keys; answers where that is no number or too many.
+// Reads the number of keys; replies with an error if it is not a number or too large.
 bool Scripts::count_keys(const Call& call, std::size_t& keys, std::string_view no_number) const {
   std::int64_t count = 0;
   if (!call.integer(2, count, no_number)) return false;
@@ -168,7 +168,7 @@ bool Scripts::count_keys(const Call& call, std::size_t& keys, std::string_view n
   return true;
 }
 
-// Pushes a table of these words of the call.
+// Pushes a table of the call's words [from, to).
 void Scripts::push_words(const Call& call, std::size_t from, std::size_t to) const {
   lua_State* const lua = interpreter_->lua();
   lua_createtable(lua, static_cast<int>(to - from), 0);
@@ -183,7 +183,7 @@ void Scripts::run(const Call& call, Script& script, const std::string& sha, bool
   if (!count_keys(call, keys, "ERR value is not an integer or out of range")) return;
   lua_State* const lua = this->lua();
   if (script.function == Script::not_compiled && !compile(script)) {
-    // It was compiled before, so this is for lack of memory.
+    // It compiled before, so memory must have run out.
     call.reply.error("ERR " + std::string(text_at(lua, -1)));
     return lua_pop(lua, 1);
   }
@@ -201,9 +201,9 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
               .began_us = server_.surroundings.clock_us()};
   if (!may_begin(call, callee.flags, read_only)) return;
   interpreter_->restore();
-  // From here on nothing of `call` may be used once the script ran: it may have been suspended meanwhile.
+  // Once the script runs, nothing of `call` may be used after a suspension.
   auto work = [this, keys, &call, callee = std::move(callee)] {
-    const Effects::Together in_one_piece(server_.effects);  // also when it is suspended
+    const Effects::Together in_one_piece(server_.effects);  // lasts across suspensions
     lua_State* const lua = interpreter_->lua();
     Client& client = call.client;
     const int db = client.db;
@@ -273,12 +273,12 @@ void Scripts::reply_running(Reply& reply) const {
   reply.integer((server_.surroundings.clock_us() - running_.began_us) / 1000);
 }
 
-// The error on top of Lua's stack, with the place where the script was.
+// Replies with the error on top of Lua's stack, including its place in the script.
 void Scripts::reply_failure(Reply& reply, const std::string& label) {
   lua_State* const lua = interpreter_->lua();
   std::string text;
   if (!lua_istable(lua, -1)) {
-    // Lua had no memory left to make a table of it.
+    // Lua had no memory left to make a table for the error.
     const char* message = lua_tostring(lua, -1);
     text = std::string("ERR ") + (message != nullptr ? message : "error in error handling") +
            " script: " + label;
@@ -295,7 +295,7 @@ void Scripts::reply_failure(Reply& reply, const std::string& label) {
   reply.error(text);
 }
 
-// A script may leave garbage, or find a place to hide what nobody can reach any more.
+// A script may leave garbage, or hide data where nobody can reach it any more.
 void Scripts::tidy() {
   const std::size_t half = interpreter_->memory_limit() / 2;
   if (interpreter_->memory() <= half) return;
@@ -320,7 +320,7 @@ void Scripts::on_own_stack(Client& client, std::function<void()> work) {
   asio::post(server_.io, [this] { take_turn(); });
 }
 
-// The script goes on, in the time in which it began: nothing expires under its hands.
+// Resumes the script with the clock of its start, so that nothing expires while it runs.
 void Scripts::take_turn() {
   if (!suspended()) return;
   turn_ends_us_ = server_.surroundings.clock_us() + turn_us;
@@ -394,13 +394,13 @@ void Scripts::look_at_clock(lua_State* lua) {
     stack_.suspend();
     if (!running_.killed) return;
   }
-  // Once more at its next instruction: it may catch the first of these with pcall.
+  // Raise it again at the next instruction, because the script may catch the first one with pcall.
   lua_sethook(lua, on_count, LUA_MASKCOUNT, 1);
   push_error(lua, killed_text);
   lua_error(lua);
 }
 
-// The command that the words name, if a script may run it now.
+// The command that the words name, if a script may run it now; otherwise sets `refusal`.
 const Command* Scripts::allowed_command(Arguments arguments, std::string_view& refusal) {
   const Command* command = find_command(arguments);
   if (command == nullptr) {

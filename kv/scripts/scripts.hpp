@@ -1,9 +1,9 @@
 // Runs scripts: EVAL and its kin, one at a time, each as one atomic step.
 //
-// A script runs on a stack of its own (own_stack.hpp). One that takes longer than busy-reply-threshold is
-// suspended now and then: the loop goes on, everybody else is answered BUSY, and SCRIPT KILL or SHUTDOWN
-// NOSAVE can end it. While it is suspended no data changes: nothing expires, is evicted or served to who
-// waits.
+// A script runs on its own stack (own_stack.hpp). If it takes longer than busy-reply-threshold it is
+// suspended regularly: the loop continues, other clients get BUSY, and SCRIPT KILL or SHUTDOWN
+// NOSAVE can end it. While it is suspended no data changes: nothing expires or is evicted, and no
+// blocked client is served.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -32,21 +32,21 @@ class Scripts {
   Scripts(const Scripts&) = delete;
   Scripts& operator=(const Scripts&) = delete;
 
-  // EVAL text numkeys [key ...] [arg ...], and EVALSHA with the hash in place of the text. They answer.
+  // EVAL text numkeys [key ...] [arg ...]; EVALSHA has a hash instead of the text. Both write the reply.
   void eval(const Call& call, bool read_only);
   void eval_sha(const Call& call, bool read_only);
 
-  // SCRIPT LOAD: the hash. Answers where the text is no script; then it is empty.
+  // SCRIPT LOAD: returns the hash. If the text is no script, replies with the error and returns an empty one.
   std::string load(const Call& call, std::string_view text);
   bool knows(const std::string& sha) { return cache_.find(sha) != nullptr; }
   void flush();
   void kill(const Call& call);
 
-  // FUNCTION LOAD, FCALL and FCALL_RO. They answer.
+  // FUNCTION LOAD, FCALL and FCALL_RO. They write the reply.
   void load_library(const Call& call, std::string_view text, bool replace);
-  // The same without a client: the name, or the error as a reply.
+  // Likewise without a client: returns the name, or the error as a reply.
   std::expected<std::string, std::string> add_library(std::string_view text, bool replace);
-  // FUNCTION RESTORE: all of them or none.
+  // FUNCTION RESTORE: restores all of them or none.
   enum class RestorePolicy : std::uint8_t { append, replace, flush };
   std::expected<void, std::string> restore_libraries(const std::vector<std::string>& texts,
                                                      RestorePolicy policy);
@@ -54,54 +54,54 @@ class Scripts {
   bool remove_library(std::string_view name) { return libraries_.remove(lua(), name); }
   void flush_libraries() { libraries_.clear(lua()); }
   FunctionLibraries& libraries() { return libraries_; }
-  // What runs, and since when: for FUNCTION STATS.
+  // The running script and its start, for FUNCTION STATS.
   void reply_running(Reply& reply) const;
-  // Ends what is suspended, whatever it did: the server goes.
+  // Ends a suspended script, whatever it has done, because the server ends.
   void stop();
 
-  // Work in which scripts may run, such as EXEC: it is suspended with them.
+  // For work in which scripts may run, such as EXEC: it is suspended together with them.
   void on_own_stack(Client& client, std::function<void()> work);
 
   // A script took too long and waits for its next turn.
   bool suspended() const { return stack_.suspended(); }
-  // The suspended work is this client's, so it must stay where it is though it may have ended.
+  // Whether the suspended work belongs to this client, which must then stay in place even if it has ended.
   bool holds(const Client& client) const { return suspended() && holder_ == &client; }
-  // The client has ended. What it left running and has changed nothing is killed.
+  // The client has ended. If its script is still running and has changed nothing, it is killed.
   void client_ended(const Client& client);
 
   std::size_t memory() const { return interpreter_ == nullptr ? 0 : interpreter_->memory(); }
   const ScriptCache& cache() const { return cache_; }
 
-  // For the functions that scripts call (redis_library.cpp). `raise`: an error ends the script.
+  // For functions that scripts call (redis_library.cpp). `raise`: an error ends the script.
   int call(lua_State* lua, bool raise);
   int check_permission(lua_State* lua);  // redis.acl_check_cmd
   Server& server() const { return server_; }
   bool set_protocol(int version);
 
  private:
-  // What is to run: a script, which finds its arguments in KEYS and ARGV, or a function, which is given them.
+  // What to run: a script, which finds its arguments in KEYS and ARGV, or a function, which receives them.
   struct Callee {
-    std::string label;  // in errors: a script's hash, a function's name
+    std::string label;  // for errors: a script's hash or a function's name
     ScriptFlags flags;
-    int function = 0;  // in the interpreter's registry
+    int function = 0;  // in the registry of the interpreter
     bool takes_arguments = false;
   };
-  // The script that runs.
+  // The running script.
   struct Running {
     std::string label;
-    std::string_view command;  // that called it: "fcall"
+    std::string_view command;  // the calling command: "fcall"
     Client* client = nullptr;
     ScriptFlags flags;
     bool read_only = false;
-    bool no_room = false;  // maxmemory was reached when it began
+    bool no_room = false;  // maxmemory was reached when the script began
     bool wrote = false;
     bool killed = false;
-    bool loads = false;                   // a library of functions: it may take half a second
-    Protocol protocol = Protocol::resp2;  // in which it hears replies
+    bool loads = false;                   // a library is being loaded: it may take half a second
+    Protocol protocol = Protocol::resp2;  // of the replies that the script sees
     std::int64_t began_us = 0;
   };
 
-  // Lua looks at the clock after so many of its instructions: about a millisecond.
+  // Lua checks the clock after so many instructions: about every millisecond.
   static constexpr int instructions_between_looks = 100'000;
 
   lua_State* lua();
@@ -121,13 +121,13 @@ class Scripts {
   void look_at_clock(lua_State* lua);
 
   Server& server_;
-  std::unique_ptr<Interpreter> interpreter_;  // made when the first script comes
+  std::unique_ptr<Interpreter> interpreter_;  // made with the first script
   ScriptCache cache_;
   FunctionLibraries libraries_;
   OwnStack stack_;
   Running running_;
-  Client* holder_ = nullptr;       // whose work is on the stack
-  std::int64_t turn_ends_us_ = 0;  // of a suspended script that goes on
+  Client* holder_ = nullptr;       // the client whose work is on the stack
+  std::int64_t turn_ends_us_ = 0;  // for a resumed script
 };
 
 }  // namespace weir::kv

@@ -7,7 +7,7 @@ namespace weir::kv {
 bool set_script_flag(ScriptFlags& flags, std::string_view name) {
   if (name == "no-writes") return flags.no_writes = true;
   if (name == "allow-oom") return flags.allow_oom = true;
-  // They speak of replicas and clusters, of which there are none.
+  // These concern replicas and clusters and have no effect here.
   return name == "allow-stale" || name == "no-cluster" || name == "allow-cross-slot-keys";
 }
 
@@ -47,7 +47,7 @@ std::expected<Shebang, std::string> read_shebang(std::string_view script, bool l
   out.source = script.substr(end);
   out.flags.declared = true;
   const std::string_view engine = take_word(line);
-  // A library's engine is found by its name in any case, a script's is not.
+  // The name of a library's engine ignores case, but a script's does not.
   const bool known = engine == "#!lua" || (library && is_word(engine.substr(2), "lua"));
   if (!known) {
     return std::unexpected(library ? "ERR Engine '" + std::string(engine.substr(2)) + "' not found"

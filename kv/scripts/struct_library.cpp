@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t largest_integer = 32;  // bytes, as in the original
 constexpr std::size_t default_alignment = 8;
 
-// One piece of a format: a letter, how many bytes it takes, and how it is aligned.
+// One piece of a format: a letter, its size in bytes, and its padding.
 struct Piece {
   char letter;
   std::size_t size;
@@ -28,7 +28,7 @@ class Format {
 
   bool little() const { return little_; }
 
-  // The next piece for bytes that go to offset `at`; false: the format is over.
+  // The next piece, for data at offset `at`; false: the format has ended.
   bool next(std::size_t at, Piece& piece) {
     while (!rest_.empty()) {
       const char letter = take();
@@ -128,7 +128,7 @@ class Format {
   bool little_ = std::endian::native == std::endian::little;
 };
 
-// The low `size` bytes of a number, its sign carried on beyond eight of them.
+// Appends the low `size` bytes of a number; beyond eight of them its sign is extended.
 void append_integer(std::string& out, std::uint64_t value, std::size_t size, bool little) {
   const char beyond = static_cast<std::int64_t>(value) < 0 ? '\xff' : '\0';
   std::string bytes;
@@ -212,7 +212,7 @@ int pack_struct(lua_State* lua) {
   return 1;
 }
 
-// The size of a text at `at`: up to a zero, or as the number read before it says.
+// The size of the text at `at`: up to a zero byte, or given by the number read before it.
 std::size_t text_size(lua_State* lua, const Piece& piece, std::string_view data, std::size_t at,
                       int& values) {
   if (piece.letter == 's') {
