@@ -1,4 +1,4 @@
-// ACL: users and what they may do.
+// ACL: users and their permissions.
 #include <openssl/rand.h>
 
 #include <algorithm>

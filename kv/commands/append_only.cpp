@@ -1,4 +1,4 @@
-// The append-only log: writing it anew, and waiting until it is on the disk.
+// The append-only log: rewriting it, and waiting until it is on the disk.
 #include "kv/aof/append_only.hpp"
 
 #include <limits>
@@ -31,7 +31,7 @@ void reply_synced(const Call& call, int local) {
   call.reply.integer(0);
 }
 
-// WAITAOF numlocal numreplicas timeout, as Redis 7.2 has it. There are no replicas here that would confirm.
+// WAITAOF numlocal numreplicas timeout, as in Redis 7.2. There are no replicas here that could confirm.
 void waitaof(const Call& call) {
   std::int64_t local = 0;
   std::int64_t replicas = 0;

@@ -1,4 +1,4 @@
-// BITFIELD: strings as arrays of integers of any width, signed or not, at any bit.
+// BITFIELD: strings as arrays of integers of any width, signed or unsigned, at any bit.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +16,7 @@ enum class Action : std::uint8_t { get, set, increment };
 
 struct FieldType {
   bool is_signed = false;
-  unsigned bits = 0;  // 1 to 64, to 63 without sign: a reply has 64 with one
+  unsigned bits = 0;  // 1 to 64 if signed, to 63 if not: a reply is a signed 64-bit number
 };
 
 struct FieldOperation {
@@ -46,7 +46,7 @@ bool parse_type(const Call& call, std::size_t at, FieldType& type) {
   return true;
 }
 
-// "100", or "#3": the third field behind the first one of this width.
+// "100", or "#3": the offset of field number 3, counted from 0, in fields of this width.
 bool parse_offset(const Call& call, std::size_t at, const FieldType& type, std::uint64_t& offset) {
   std::string_view text = call[at];
   const bool counted = text.starts_with('#');
@@ -104,7 +104,7 @@ bool parse_operations(const Call& call, std::vector<FieldOperation>& operations)
   return true;
 }
 
-// The lowest `bits` bits of `value`, as the type reads them.
+// The lowest `bits` bits of `value`, read as that type.
 Wide truncated(Wide value, const FieldType& type) {
   const Wide range = Wide{1} << type.bits;
   const Wide low = value & (range - 1);
@@ -125,7 +125,7 @@ void write_field(char* bytes, const FieldOperation& field, Wide value) {
   }
 }
 
-// What a field that should hold `value` gets; false: nothing, its overflow fails.
+// Adjusts `value` to what the field will hold; false: its overflow makes the operation fail.
 bool fit(Wide& value, const FieldOperation& field) {
   const Wide range = Wide{1} << field.type.bits;
   const Wide least = field.type.is_signed ? -(range / 2) : 0;
@@ -141,7 +141,7 @@ bool change_field(const Call& call, char* bytes, std::string_view text, const Fi
   const Wide before = read_field(text, field);
   Wide after = before + field.operand;
   if (field.action == Action::set) {
-    // As Redis does, a field without sign takes a negative operand for the large number with the same bits.
+    // As in Redis, an unsigned field takes a negative operand as the large number with the same bits.
     after = field.type.is_signed ? Wide{field.operand} : Wide{static_cast<std::uint64_t>(field.operand)};
   }
   if (!fit(after, field)) {

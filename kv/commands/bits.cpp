@@ -1,4 +1,4 @@
-// Strings as bits, the first bit of a byte being its highest.
+// Strings as bits; the first bit of a byte is its highest.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -64,7 +64,7 @@ std::int64_t ones_in(std::string_view bytes) {
   return ones;
 }
 
-// How many bytes at the front are all `byte`.
+// How many bytes at the front equal `byte`.
 std::size_t bytes_of(std::string_view bytes, unsigned char byte) {
   const std::uint64_t all = std::uint64_t{0x0101010101010101} * byte;
   std::size_t at = 0;
@@ -80,11 +80,11 @@ std::size_t bytes_of(std::string_view bytes, unsigned char byte) {
 struct BitRange {
   std::int64_t first = 0;
   std::int64_t last = -1;
-  bool reversed = false;  // both ends were counted from the back, the wrong way round
+  bool reversed = false;  // both ends counted from the back, in the wrong order
 };
 
-// "start end [BYTE|BIT]" from argument `at`, clamped to the text; empty when last < first. Answers when it is
-// wrong.
+// Parses "start end [BYTE|BIT]" from argument `at`, clamped to the text; last < first means empty. Replies
+// with the error if it is wrong.
 bool parse_range(const Call& call, std::size_t at, std::string_view text, BitRange& range) {
   std::int64_t start = 0;
   std::int64_t end = -1;
@@ -121,7 +121,7 @@ void bitcount(const Call& call) {
   const std::string_view text = record->value.text().view();
   BitRange range{0, static_cast<std::int64_t>(text.size()) * 8 - 1};
   if (call.count() > 3 && !parse_range(call, 2, text, range)) return;
-  // BITPOS does not look at the order before it clamps the ends to the text: Redis differs there.
+  // BITPOS does not check the order before it clamps the ends to the text; Redis is inconsistent there.
   if (range.reversed || range.last < range.first) return call.reply.integer(0);
   const auto first_byte = static_cast<std::size_t>(range.first >> 3);
   const auto last_byte = static_cast<std::size_t>(range.last >> 3);
@@ -157,13 +157,13 @@ void bitpos(const Call& call) {
     }
     if (bit_at(text, static_cast<std::uint64_t>(i)) == (*wanted == 1)) return call.reply.integer(i);
   }
-  // Without an end the string counts as followed by zeros for ever.
+  // Without an end, endless zeros are assumed to follow the string.
   if (*wanted == 0 && !ends && range.first <= range.last) return call.reply.integer(range.last + 1);
   call.reply.integer(-1);
 }
 
-// `into` is the longer; behind its end the other has zeros. Plain loops, of which the compiler makes wide
-// ones.
+// `into` is the longer string; the other one counts as padded with zeros. Plain loops, which
+// the compiler vectorizes.
 void combine_bits(std::span<char> into, std::string_view other, char kind) {
   const std::size_t size = other.size();
   const auto each = [&](auto operation) {

@@ -1,4 +1,4 @@
-// CLIENT: looking at the server's clients and managing them.
+// CLIENT: lists and manages the server's clients.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -70,7 +70,7 @@ void getname(const Call& call) {
   call.client.name.empty() ? call.reply.null() : call.reply.bulk(call.client.name);
 }
 
-// Of Redis 7.2: what runs in the client.
+// From Redis 7.2: the program that runs in the client.
 void setinfo(const Call& call) {
   const bool version = is_word(call[2], "LIB-VER");
   if (!version && !is_word(call[2], "LIB-NAME"))
@@ -179,7 +179,7 @@ void no_evict(const Call& call) {
   call.reply.ok();
 }
 
-// Of Redis 7.2.
+// From Redis 7.2.
 void no_touch(const Call& call) {
   if (!is_word(call[2], "ON") && !is_word(call[2], "OFF")) return call.syntax_error();
   call.client.no_touch = is_word(call[2], "ON");
@@ -196,7 +196,7 @@ void pause(const Call& call) {
   const auto ms = parse_int(call[2]);
   if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
   if (*ms < 0) return call.reply.error("ERR timeout is negative");
-  // What Redis's clock does not reach it takes for a time that has passed.
+  // Redis takes a time beyond the range of its clock for one in the past.
   const bool passed = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
   call.server.pause(passed ? 0 : call.now_ms + *ms, writes_only ? Paused::writes : Paused::everything);
   call.reply.ok();

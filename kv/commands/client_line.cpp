@@ -66,7 +66,7 @@ std::string describe_client(const Server& server, const Client& client) {
   add("user", client.user->name());
   add("redir", client.tracking == nullptr ? "-1" : std::to_string(client.tracking->redirect));
   add("resp", client.reply.resp3() ? "3" : "2");
-  // As since Redis 7.2, where a client tells.
+  // Since Redis 7.2, if the client reported it.
   if (!client.library.empty()) add("lib-name", client.library);
   if (!client.library_version.empty()) add("lib-ver", client.library_version);
   return line;

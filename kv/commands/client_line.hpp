@@ -1,4 +1,4 @@
-// A client in one line of text, as CLIENT LIST shows it.
+// One line of text about a client, as CLIENT LIST shows it.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace weir::kv {
 
 namespace {
 
-// The words as they were given; prefixes may still be at odds with each other.
+// The options as given; prefixes may still conflict with each other.
 struct TrackingOptions {
   TrackingMode mode;
   std::vector<std::string_view> prefixes;
@@ -51,7 +51,7 @@ std::optional<TrackingOptions> parse_tracking(const Call& call) {
   return options;
 }
 
-// Why a client that tracks as `now` says (null: it does not) cannot go on as `wanted`; empty: it can.
+// Why a client whose tracking is `now` (null: off) cannot change to `wanted`; empty: it can.
 std::string_view conflict(const TrackingOptions& wanted, const TrackingMode* now) {
   const TrackingMode& mode = wanted.mode;
   if (!mode.broadcast && !wanted.prefixes.empty())
@@ -70,7 +70,7 @@ std::string_view conflict(const TrackingOptions& wanted, const TrackingMode* now
 
 bool overlap(std::string_view a, std::string_view b) { return a.starts_with(b) || b.starts_with(a); }
 
-// A key must not be told twice. Answers where two prefixes overlap.
+// A key must not be reported twice. Replies with an error if two prefixes overlap.
 bool prefixes_are_apart(const Call& call, const std::vector<std::string_view>& prefixes) {
   const auto refuse = [&call](std::string_view prefix, std::string_view which, std::string_view other) {
     call.reply.error("ERR Prefix '" + std::string(prefix) + "' overlaps with " + std::string(which) +

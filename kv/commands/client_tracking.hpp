@@ -1,4 +1,4 @@
-// CLIENT's subcommands about what a client caches (kv/server/tracking.hpp).
+// CLIENT's subcommands about client-side caching (kv/server/tracking.hpp).
 #pragma once
 
 namespace weir::kv {

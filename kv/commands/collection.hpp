@@ -1,5 +1,5 @@
-// What the commands on lists, hashes, sets and sorted sets share: finding the collection of a key, making it
-// when there is none, and removing the key when nothing is left in it.
+// Shared by the commands on lists, hashes, sets and sorted sets: finding a key's collection, creating it if
+// needed, and removing the key when its collection is empty.
 #pragma once
 
 #include <memory>
@@ -37,8 +37,8 @@ struct CollectionType<SortedSet> {
   static SortedSet& of(const Value& value) { return value.zset(); }
 };
 
-// `found` is the collection that `record` holds, null if there is no record. Answers WRONGTYPE and returns
-// false when it is another type.
+// Sets `found` to the collection in `record`; null if there is no record. Replies WRONGTYPE and returns false
+// if the record has another type.
 template <class Collection>
 bool collection_of(const Call& call, const Record* record, Collection*& found) {
   found = nullptr;
@@ -46,19 +46,19 @@ bool collection_of(const Call& call, const Record* record, Collection*& found) {
   if (record != nullptr) found = &CollectionType<Collection>::of(record->value);
   return true;
 }
-// The key's collection; counts a hit or a miss.
+// The collection of a key; counts a hit or a miss.
 template <class Collection>
 bool read_as(const Call& call, std::string_view key, Collection*& found) {
   return collection_of(call, call.read(key), found);
 }
-// The same without counting.
+// Likewise, without counting.
 template <class Collection>
 bool write_as(const Call& call, std::string_view key, Collection*& found) {
   return collection_of(call, call.write(key), found);
 }
 
-// For commands that wait: as write_as(), but a waiting command that is tried again goes on waiting when the
-// key turned into something else.
+// For commands that wait: as write_as(), but a waiting command that is tried again keeps waiting if
+// the key has changed its type.
 template <class Collection>
 bool blocked_read(const Call& call, std::string_view key, Collection*& found) {
   const Record* record = call.write(key);
@@ -69,18 +69,18 @@ bool blocked_read(const Call& call, std::string_view key, Collection*& found) {
 }
 std::vector<std::string> key_names(Arguments keys);
 
-// A new empty collection at a key that has no record.
+// Makes a new empty collection at a key that has no record.
 List& make_list(const Call& call, std::string_view key);
 Set& make_set(const Call& call, std::string_view key);
 Hash& make_hash(const Call& call, std::string_view key);
 SortedSet& make_zset(const Call& call, std::string_view key);
 
-// Puts a whole collection in the place of whatever the key held; an empty one deletes the key. Returns its
-// size.
+// Replaces whatever the key held by a whole collection; an empty one deletes the
+// key. Returns its size.
 std::size_t store_collection(const Call& call, std::string_view key, Set&& set);
 std::size_t store_collection(const Call& call, std::string_view key, std::unique_ptr<SortedSet> zset);
 
-// What is stored of a word: a value received into its own block is kept without a copy.
+// The stored form of a word: a value that was received into its own block is kept without a copy.
 inline Bytes kept(const Argument& word) {
   return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
 }
@@ -89,7 +89,7 @@ SmallLimits hash_limits(const Call& call);
 SmallLimits zset_limits(const Call& call);
 std::size_t intset_limit(const Call& call);
 
-// After a change: deletes the key when its collection is empty, and notifies waiting and watching clients.
+// Call after a change: deletes the key if its collection is empty, and notifies waiting and watching clients.
 template <class Collection>
 void settle(const Call& call, std::string_view key, const Collection& collection) {
   if (collection.size() == 0) {
@@ -98,7 +98,7 @@ void settle(const Call& call, std::string_view key, const Collection& collection
     call.changed(key);
   }
 }
-// The same with another event than the command's usual one.
+// Likewise, with another event than the usual one of the command.
 template <class Collection>
 void settle(const Call& call, std::string_view key, const Collection& collection, KeyEvent event) {
   if (collection.size() == 0) {
@@ -108,19 +108,19 @@ void settle(const Call& call, std::string_view key, const Collection& collection
   }
 }
 
-// "numkeys key [key ...]" from argument `at`: `keys` are the keys, `at` moves behind them. Answers when it is
-// wrong.
+// Parses "numkeys key [key ...]" from argument `at`: sets `keys` and moves `at` past them. Replies
+// with the error if it is wrong.
 bool counted_keys(const Call& call, std::size_t& at, Arguments& keys);
 
-// A count that must not be negative, as LPOP and SPOP take it.
+// A count that must not be negative, as in LPOP and SPOP.
 bool positive(const Call& call, std::size_t at, std::int64_t& value,
               std::string_view error = "ERR value is out of range, must be positive");
 
-// Negative indices count from the end; clamps [start, stop] to the size. Returns false if nothing is in the
-// range.
+// Negative indices count from the end; clamps [start, stop] to the size. Returns false
+// if the range is empty.
 bool clamp_range(std::int64_t& start, std::int64_t& stop, std::size_t size);
 
-// A blocking command's timeout in seconds; answers when it is wrong.
+// A blocking command's timeout in seconds; replies with the error if it is wrong.
 bool timeout(const Call& call, std::size_t at, std::int64_t& ms);
 
 }  // namespace weir::kv

@@ -1,4 +1,4 @@
-// COMMAND: the command table itself, for clients that ask.
+// COMMAND: shows clients the command table itself.
 #include "kv/commands/command.hpp"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ constexpr Named flag_names[] = {
     {flag::allow_busy, "allow_busy"},
 };
 
-// What neither flags nor groups tell. Redis lists them by hand, too; a subcommand goes by its container's
-// name.
+// Categories that follow neither from flags nor from groups. Redis lists them by hand as well. A subcommand
+// goes by its container's name.
 struct Membership {
   std::string_view category;
   std::string_view command;
@@ -108,7 +108,7 @@ std::vector<std::string_view> categories(const Command& command) {
   const bool only_contains = command.run == nullptr;
   if (command.group == "generic" && !only_contains && !names_no_keyspace(command))
     names.emplace_back("@keyspace");
-  // What a script reads, its own commands tell.
+  // A script's reads are covered by the commands that it calls.
   if (command.has(flag::readonly) && command.group != "scripting") names.emplace_back("@read");
   if (command.has(flag::write)) names.emplace_back("@write");
   for (const auto& [group, category] : of_group) {
@@ -131,7 +131,7 @@ std::vector<std::string_view> categories(const Command& command) {
 
 namespace {
 
-// Blank-separated words, as a set of what `say` makes of each.
+// Replies with a set of blank-separated words, each written by `say`.
 void reply_words(Reply& reply, std::string_view words, void (Reply::*say)(std::string_view)) {
   std::size_t count = words.empty() ? 0 : 1;
   count += static_cast<std::size_t>(std::ranges::count(words, ' '));
@@ -143,7 +143,7 @@ void reply_words(Reply& reply, std::string_view words, void (Reply::*say)(std::s
   }
 }
 
-// One half of a key specification: of which type it is, and its numbers by name.
+// Replies with one half of a key specification: its type, and its numbers by name.
 void reply_search(Reply& reply, std::string_view half, std::string_view type,
                   std::initializer_list<std::pair<std::string_view, int>> numbers) {
   reply.bulk(half);
@@ -284,7 +284,7 @@ void command_list(const Call& call) {
   for (const std::string& name : names) call.reply.bulk(name);
 }
 
-// The keys of the command that this one asks about; answers where there are none to tell.
+// The keys of the command that the client asks about; replies with an error if it has none.
 std::optional<std::vector<KeyInUse>> asked_keys(const Call& call) {
   const Arguments words = call.arguments.subspan(2);
   const auto refuse = [&call](std::string_view error) {

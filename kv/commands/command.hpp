@@ -1,4 +1,4 @@
-// What a command is: a row of data, and what one call of it gets.
+// The definition of a command: a row of data, and the arguments of one call.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ struct Call {
   Server& server;
   Client& client;
   const Command& command;
-  Keyspace& db;  // the client's selected one
+  Keyspace& db;  // the client's selected database
   Reply& reply;
   Arguments arguments;
   std::int64_t now_ms;
-  bool retried = false;             // a blocked command that is tried again because a key changed
-  std::string_view ready_key = {};  // that key
+  bool retried = false;             // a blocked command, tried again because a key changed
+  std::string_view ready_key = {};  // the changed key
 
   std::size_t count() const { return arguments.size(); }
   std::string_view operator[](std::size_t i) const { return arguments[i].text; }
@@ -41,33 +41,33 @@ struct Call {
   Record* read(std::string_view key) const;
   // As read(), but does not count as a use of the key.
   Record* look(std::string_view key) const;
-  // For commands that will change it: no statistics.
+  // For commands that will change the key: no statistics.
   Record* write(std::string_view key) const { return db.find(key, now_ms); }
-  // Must be called after every change of a key: WATCH, blocked clients and clients that cache depend on it.
-  // Notifications report the command's usual event, or the one given.
+  // Call after every change of a key: WATCH, blocked clients and clients that cache depend on it. Keyspace
+  // notifications report the command's usual event, or the given one.
   void changed(std::string_view key) const;
   void changed(std::string_view key, KeyEvent event) const;
-  // What the call did, as a request that does the same whenever it runs. For a command whose own words do
-  // not: because of time, chance, waiting, or the precision of a number. May be called several times.
+  // The call's effect, as a request that has the same effect whenever it runs. For commands whose own words
+  // do not, because of time, chance, waiting or the precision of a number. May be called several times.
   void replay_as(std::initializer_list<RequestWord> words) const;
-  // Whether anybody listens to replay_as(): check it before building many words.
+  // Whether replay_as() has listeners: check before building many words.
   bool heard() const;
-  // Removes a key, because the command says so or because its collection became empty.
+  // Removes a key because the command demands it or because its collection has become empty.
   void erase(std::string_view key) const;
   void erase(std::string_view key, KeyEvent event) const;
-  // A further event of a key whose change has been reported already.
+  // Reports a further event of a key whose change is already reported.
   void notify(std::string_view key, KeyEvent event) const;
 
-  // They answer the client when they fail.
+  // On failure these reply to the client.
   bool integer(std::size_t argument, std::int64_t& value,
                std::string_view error = "ERR value is not an integer or out of range") const;
-  Keyspace* database(std::size_t argument) const;  // by its number; null when it fails
+  Keyspace* database(std::size_t argument) const;  // by its number; null on failure
   bool number(std::size_t argument, double& value,
               std::string_view error = "ERR value is not a valid float") const;
   // Replies WRONGTYPE and returns false when `record` holds another type. A null record counts as every type.
   bool typed(const Record* record, Type type) const;
   void syntax_error() const { reply.error("ERR syntax error"); }
-  // Of subcommands that take any number of arguments and refuse too many themselves.
+  // For subcommands that accept any number of arguments and refuse too many themselves.
   void subcommand_error() const;
 };
 
@@ -93,13 +93,13 @@ inline constexpr std::uint32_t movablekeys = 1u << 16;
 inline constexpr std::uint32_t allow_busy = 1u << 17;
 inline constexpr std::uint32_t no_mandatory_keys = 1u << 18;
 inline constexpr std::uint32_t no_async_loading = 1u << 19;
-// Not printed: what Redis runs only where an enable-*-command setting says so.
+// Not printed: commands that Redis runs only if an enable-*-command setting allows them.
 inline constexpr std::uint32_t needs_permission = 1u << 20;
 }  // namespace flag
 
 struct Command {
-  std::string_view name;  // lower case; of a subcommand its own name only
-  int arity;              // words, the command's included; negative: at least
+  std::string_view name;  // lower case; for a subcommand only its own name
+  int arity;              // number of words, including the command's; negative: a minimum
   std::uint32_t flags;
   int first_key, last_key, key_step;  // 0, 0, 0: no keys at fixed places
   void (*run)(const Call&);           // null: only its subcommands can be called
@@ -107,7 +107,7 @@ struct Command {
   std::string_view summary;
   std::span<const Command> subcommands = {};
   std::string_view container = {};  // a subcommand's command
-  std::uint16_t id = 0;             // the registry gives each a number of its own
+  std::uint16_t id = 0;             // assigned by the registry, unique
 
   bool takes(std::size_t words) const {
     const auto n = static_cast<std::int64_t>(words);
@@ -119,16 +119,16 @@ struct Command {
   }
 };
 
-// Case-blind comparison with an option word such as "NX".
+// Compares with an option word such as "NX", ignoring case.
 bool is_word(std::string_view text, std::string_view word);
 
-// A word as errors quote it: as a C string.
+// A word in the form in which errors quote it: as a C string.
 inline std::string_view up_to_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
-// The ACL categories a command's flags and group imply: "@read".
+// The ACL categories that follow from a command's flags and group: "@read".
 std::vector<std::string_view> categories(const Command& command);
 
-// The families, a file each.
+// The families of commands, one file each.
 std::span<const Command> access_commands();
 std::span<const Command> append_only_commands();
 std::span<const Command> bit_commands();
@@ -175,7 +175,7 @@ std::span<const Command> zset_store_commands();
 
 // Every command, found by name in any case; null: no such command.
 const Command* find_command(std::string_view name);
-// The subcommand of that name in any case; null: there is none.
+// The subcommand of that name, in any case; null: none.
 const Command* find_subcommand(const Command& command, std::string_view name);
 // The command that a request names, or its subcommand if it has some and there is a second word.
 const Command* find_command(Arguments words);

@@ -1,6 +1,6 @@
 // LCS: the longest common subsequence of two strings, by the usual table of lengths.
 //
-// Time and memory are the product of the lengths; a table beyond proto-max-bulk-len is refused.
+// Time and memory are the product of the lengths. A table larger than proto-max-bulk-len is refused.
 #include <string>
 #include <vector>
 
@@ -40,7 +40,7 @@ bool parse_options(const Call& call, LcsOptions& options) {
   return true;
 }
 
-// length(i, j): of the longest common subsequence of the first i bytes of a and the first j of b.
+// length(i, j): length of the longest common subsequence of the first i bytes of a and the first j of b.
 class LengthTable {
  public:
   LengthTable(std::string_view a, std::string_view b)
@@ -66,12 +66,12 @@ class LengthTable {
   std::vector<std::uint32_t> lengths_;
 };
 
-// Equal runs of the two strings that the subsequence is made of.
+// Equal runs of the two strings, of which the subsequence consists.
 struct Match {
   std::size_t a_first, b_first, size;
 };
 
-// From the end to the start, as the table is walked back.
+// From the end to the start, because the table is walked backwards.
 std::vector<Match> matches(std::string_view a, std::string_view b, const LengthTable& table) {
   std::vector<Match> found;
   bool in_run = false;
@@ -83,7 +83,7 @@ std::vector<Match> matches(std::string_view a, std::string_view b, const LengthT
       found.back() = {i, j, found.back().size + 1};
       in_run = true;
     } else {
-      // Where both ways are equally long Redis goes back in b, and clients see which.
+      // If both ways are equally long Redis goes back in b, and clients can see the difference.
       table.length(i - 1, j) > table.length(i, j - 1) ? --i : --j;
       in_run = false;
     }

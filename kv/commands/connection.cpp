@@ -1,4 +1,4 @@
-// The connection itself: who the client is and which protocol and database it uses.
+// The connection itself: the client's identity, its protocol and its database.
 #include "kv/commands/command.hpp"
 #include "kv/number.hpp"
 #include "kv/replication/replication.hpp"

@@ -1,4 +1,4 @@
-// DEBUG: what tests ask of a server. The setting enable-debug-command lets clients in; without it none may.
+// DEBUG: commands for tests. The setting enable-debug-command allows them; without it no client may.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -28,7 +28,7 @@ void debug_digest_value(const Call& call) {
   }
 }
 
-// Nobody is served meanwhile: that is what it is for.
+// Serves nobody meanwhile, on purpose.
 void debug_sleep(const Call& call) {
   double seconds = 0;
   if (!call.number(2, seconds)) return;
@@ -43,7 +43,7 @@ void debug_set_active_expire(const Call& call) {
   call.reply.ok();
 }
 
-// Keys "key:0" and on, with values that say their number; those that are there stay.
+// Makes the keys "key:0" and up, whose values contain their number; existing keys stay.
 void debug_populate(const Call& call) {
   std::int64_t count = 0;
   std::int64_t size = 0;
@@ -61,7 +61,7 @@ void debug_populate(const Call& call) {
   call.reply.ok();
 }
 
-// What a restart does to the data: all of it goes through a snapshot.
+// Does to the data what a restart does: everything passes through a snapshot.
 void debug_reload(const Call& call) {
   bool saves = true;
   bool flushes = true;
@@ -99,7 +99,7 @@ void debug_object(const Call& call) {
                     " lru:" + std::to_string(record->accessed) + " lru_seconds_idle:0");
 }
 
-// A pattern that could take for ever against a text of that length.
+// Matches a pattern that could take very long against a text of that length.
 void debug_stringmatch_len(const Call& call) {
   std::int64_t length = 0;
   if (!call.integer(2, length)) return;
@@ -109,7 +109,7 @@ void debug_stringmatch_len(const Call& call) {
   call.reply.ok();
 }
 
-// One reply of each type, as clients must be able to read it.
+// Replies with one reply of each type, for testing clients.
 void debug_protocol(const Call& call) {
   Reply& reply = call.reply;
   const std::string_view type = call[2];
@@ -157,7 +157,7 @@ void debug_protocol(const Call& call) {
 }
 
 void debug_error(const Call& call) { call.reply.error(call[2]); }
-// Tuning of what is not here.
+// Tuning of features that do not exist here.
 void debug_ignored(const Call& call) { call.reply.ok(); }
 
 void debug_help(const Call& call) {
@@ -205,7 +205,7 @@ constexpr DebugSubcommand debug_subcommands[] = {
     {"sleep", 3, 3, debug_sleep},       {"stringmatch-len", 4, 4, debug_stringmatch_len},
 };
 
-// To Redis these are words of one command, which COMMAND shows.
+// To Redis these are words of a single command, and COMMAND shows it that way.
 void debug(const Call& call) {
   for (const DebugSubcommand& one : debug_subcommands) {
     if (!is_word(call[1], one.name)) continue;

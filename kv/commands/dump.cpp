@@ -1,4 +1,4 @@
-// DUMP and RESTORE: one value as bytes that Redis understands, too.
+// DUMP and RESTORE: one value as bytes that Redis understands as well.
 #include <limits>
 
 #include "kv/commands/command.hpp"
@@ -17,14 +17,14 @@ void dump(const Call& call) {
   call.reply.bulk(rdb::dump(record->value));
 }
 
-// RESTORE's words behind the payload.
+// RESTORE's options after the payload.
 struct RestoreOptions {
   bool replace = false;
   bool absolute = false;
   rdb::About about;
 };
 
-// False: it has answered.
+// False: it has replied with an error.
 bool read_options(const Call& call, RestoreOptions& options) {
   for (std::size_t i = 4; i < call.count(); ++i) {
     const bool has_more = i + 1 < call.count();
@@ -75,7 +75,7 @@ void restore(const Call& call) {
     if (__builtin_add_overflow(ttl, call.now_ms, &ttl)) ttl = std::numeric_limits<std::int64_t>::max();
   }
   if (options.replace) call.erase(call[1]);
-  // One that is over already is not stored.
+  // A value that has already expired is not stored.
   if (ttl != 0 && ttl <= call.now_ms) return call.reply.ok();
   Record& fresh = call.db.insert(call[1]);
   fresh.value = std::move(*value);
@@ -83,7 +83,7 @@ void restore(const Call& call) {
   note_use(call.server, fresh, options.about);
   call.changed(call[1]);
   if (ttl != 0 && call.heard()) {
-    // A copy of the data may hear of it later: when it expires is said as a time.
+    // A copy of the data may apply this later, so the expiry is given as an absolute time.
     const std::string until = std::to_string(ttl);
     call.replay_as({"RESTORE", call[1], until, call[3], "ABSTTL", "REPLACE"});
   }

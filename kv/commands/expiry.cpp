@@ -39,7 +39,7 @@ bool parse_conditions(const Call& call, Conditions& only) {
   return true;
 }
 
-// Unlike expiry_time() this takes times in the past.
+// Unlike expiry_time(), this accepts times in the past.
 bool any_time(const Call& call, ExpiryForm form, std::int64_t& at_ms) {
   using Limits = std::numeric_limits<std::int64_t>;
   std::int64_t value = 0;
@@ -93,7 +93,7 @@ void reply_expiry(const Call& call, ExpiryForm form) {
   if (record->expires_at_ms == Record::never) return call.reply.integer(-1);
   const std::int64_t base = form.base == ExpiryBase::from_now ? call.now_ms : 0;
   const std::int64_t ms = record->expires_at_ms - base;
-  // Rounded without a sum: a key may expire in the last millisecond there is.
+  // Rounds without adding: a key may expire in the last possible millisecond.
   const std::int64_t seconds = ms / 1000 + (ms % 1000 >= 500 ? 1 : 0);
   call.reply.integer(form.unit == ExpiryUnit::seconds ? seconds : ms);
 }

@@ -1,4 +1,4 @@
-// Expiry times as commands take them: seconds or milliseconds, from now or since 1970.
+// Expiry times in commands: seconds or milliseconds, from now or since 1970.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct ExpiryForm {
   ExpiryBase base;
 };
 
-// EX, PX, EXAT or PXAT; false: none of them.
+// EX, PX, EXAT or PXAT; false: another word.
 bool expiry_form(std::string_view word, ExpiryForm& form);
 
-// The time argument `argument` says, in ms since 1970; it must lie after 1970 and be positive. Answers the
-// client and returns false when it is wrong.
+// Converts the time in argument `argument` to ms since 1970; it must be positive and after 1970. Replies with
+// the error and returns false if it is wrong.
 bool expiry_time(const Call& call, std::size_t argument, ExpiryForm form, std::int64_t& at_ms);
 
 }  // namespace weir::kv

@@ -1,4 +1,4 @@
-// Places as members of sorted sets: adding and looking them up. Searching is in geo_search.cpp.
+// Places as members of sorted sets: adding and reading them. Searching is in geo_search.cpp.
 #include <vector>
 
 #include "kv/commands/collection.hpp"
@@ -42,7 +42,7 @@ void geodist(const Call& call) {
   from&& to ? reply_distance(call, geo::distance(*from, *to) / metres) : call.reply.null();
 }
 
-// Of each member that is asked for what `say` answers, or `say_none`.
+// Replies with `say` for each requested member that exists, with `say_none` for the others.
 template <class Say, class SayNone>
 void for_each_member(const Call& call, Say say, SayNone say_none) {
   SortedSet* zset = nullptr;

@@ -1,5 +1,5 @@
-// Places as members of sorted sets: what lies in a circle or a box. GEOSEARCH, GEOSEARCHSTORE and the older
-// GEORADIUS family take the same options, each another part of them.
+// Places as members of sorted sets: finding those in a circle or a box. GEOSEARCH, GEOSEARCHSTORE and the
+// older GEORADIUS family share these options; each accepts a part of them.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@ namespace weir::kv {
 
 namespace {
 
-// The commands, by what they take.
+// The commands, by the arguments that they take.
 enum class SearchForm : std::uint8_t { around_place, around_member, search, search_store };
 
 struct SearchOptions {
@@ -23,12 +23,12 @@ struct SearchOptions {
   bool with_distance = false, with_hash = false, with_place = false;
   enum class Order : std::uint8_t { as_found, nearest, farthest } order = Order::as_found;
   std::size_t most = 0;  // 0: all
-  bool any = false;      // the first that are found
+  bool any = false;      // any matches, not the nearest
   std::optional<std::string_view> destination;
   bool store_distance = false;
 };
 
-// Reads the words of one call, from `at_` on. Each function answers when something is wrong.
+// Reads the words of one call, starting at `at_`. Each function replies with the error if a word is wrong.
 class SearchReader {
  public:
   SearchReader(const Call& call, SearchForm form, bool stores, SortedSet* zset, SearchOptions& options)
@@ -52,7 +52,7 @@ class SearchReader {
     return is_word(call_[at_], word) && call_.count() - at_ > values;
   }
 
-  // What comes before the options.
+  // Reads the words before the options.
   bool read_fixed() {
     switch (form_) {
       case SearchForm::around_place:
@@ -60,7 +60,7 @@ class SearchReader {
         return parse_place(call_, 2, options_.shape.centre) && read_radius();
       case SearchForm::around_member:
         at_ = 3;
-        // Without a key the radius is not even looked at.
+        // Without the key the radius is not even parsed.
         if (zset_ == nullptr) return at_ = 5, true;
         return read_member(2) && read_radius();
       case SearchForm::search:
@@ -78,7 +78,7 @@ class SearchReader {
     options_.shape.centre = *place;
     return true;
   }
-  // "radius unit"
+  // Reads "radius unit".
   bool read_radius() {
     geo::Shape& shape = options_.shape;
     if (!call_.number(at_, shape.radius, "ERR need numeric radius")) return false;
@@ -87,7 +87,7 @@ class SearchReader {
     at_ += 2;
     return parse_unit(call_, at_ - 1, shape.metres);
   }
-  // "width height unit"
+  // Reads "width height unit".
   bool read_box() {
     geo::Shape& shape = options_.shape;
     if (!call_.number(at_, shape.width, "ERR need numeric width")) return false;
@@ -116,7 +116,7 @@ class SearchReader {
     if (is("COUNT", 1)) return ++at_, read_count();
     return searches() ? read_shape_word() : read_destination();
   }
-  // The older commands name where to store among their options.
+  // The older commands name the destination among their options.
   bool read_destination() {
     const bool distances = is("STOREDIST", 1);
     if (!stores_ || (!distances && !is("STORE", 1))) return call_.syntax_error(), false;
@@ -168,7 +168,7 @@ class SearchReader {
 struct FoundPlace {
   const ScoredNode* node;
   geo::Place place;
-  double away;  // metres
+  double away;  // in metres
 };
 
 std::vector<FoundPlace> find_inside(const SortedSet& zset, const SearchOptions& options) {
@@ -186,12 +186,12 @@ std::vector<FoundPlace> find_inside(const SortedSet& zset, const SearchOptions& 
   return found;
 }
 
-// In the wanted order, and no more than are wanted. What is as far away stays in the order in which it was
-// found.
+// Sorts as requested and cuts to the requested number. Equal distances keep the order in
+// which they were found.
 void arrange(std::vector<FoundPlace>& found, const SearchOptions& options) {
   const std::size_t wanted = options.most == 0 ? found.size() : std::min(options.most, found.size());
   using enum SearchOptions::Order;
-  // To get the closest ones of many, they must be in order.
+  // To keep the nearest few, all must be sorted.
   const auto order = options.order == as_found && options.most != 0 && !options.any ? nearest : options.order;
   if (order == nearest) std::ranges::stable_sort(found, {}, &FoundPlace::away);
   if (order == farthest) std::ranges::stable_sort(found, std::greater(), &FoundPlace::away);

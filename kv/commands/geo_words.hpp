@@ -1,4 +1,4 @@
-// Places, units and distances as the commands on places write them.
+// Places, units and distances as geo commands write them.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace weir::kv {
 
-// "longitude latitude" from argument `at` on; answers when it is no place on the map.
+// Reads "longitude latitude" from argument `at`; replies with an error if they are not on the map.
 bool parse_place(const Call& call, std::size_t at, geo::Place& place);
-// The metres of one "m", "km", "ft" or "mi"; answers when it is none of them.
+// The metres in "m", "km", "ft" or "mi"; replies with an error for any other word.
 bool parse_unit(const Call& call, std::size_t at, double& metres);
 
-// Where a member is.
+// The place of a member.
 std::optional<geo::Place> place_of_member(SortedSet* zset, std::string_view member);
 
 void reply_place(const Call& call, geo::Place place);
-// With four digits behind the point.
+// With four digits after the point.
 void reply_distance(const Call& call, double distance);
-// As a 64-bit integer, whatever ZADD made of it.
+// As a 64-bit integer, whatever score ZADD stored.
 void reply_hash(const Call& call, double score);
 
 }  // namespace weir::kv

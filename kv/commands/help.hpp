@@ -1,5 +1,5 @@
-// HELP subcommands: a heading, the lines given, and the line on HELP itself, as every Redis container command
-// answers.
+// HELP subcommands: a heading, the given lines, and a line on HELP itself, as in all of
+// Redis's container commands.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// HyperLogLog: strings that count different elements (kv/store/hyperloglog.hpp).
+// HyperLogLog: strings that count distinct elements (kv/store/hyperloglog.hpp).
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -16,7 +16,7 @@ using hll::Outcome;
 
 void reply_corrupted(const Call& call) { call.reply.error("INVALIDOBJ Corrupted HLL object detected"); }
 
-// Answers when it is something else.
+// Replies with an error if the record holds something else.
 bool is_sketch(const Call& call, const Record* record) {
   if (!call.typed(record, Type::string)) return false;
   if (hll::looks_valid(record->value.text().view())) return true;
@@ -28,7 +28,7 @@ std::size_t most_sparse_bytes(const Call& call) {
   return static_cast<std::size_t>(call.server.settings.hll_sparse_max_bytes);
 }
 
-// Of a dense one: its bytes, for changing them where they are.
+// The bytes of a dense sketch, for changes in place.
 char* bytes_of(Record& record) {
   Bytes& text = record.value.text();
   return text.grow_zeroed(text.size());
@@ -39,7 +39,7 @@ void keep(Record& record, std::string_view sketch) {
   record.value.mark(Value::Made::edited);
 }
 
-// How many registers changed; nothing: the sketch is corrupted, and stays as it is.
+// Returns how many registers changed; nullopt: the sketch is corrupted and stays unchanged.
 std::optional<std::size_t> add_all(const Call& call, Record& record) {
   const Arguments elements = call.arguments.subspan(2);
   std::size_t changed = 0;
@@ -78,7 +78,7 @@ void pfadd(const Call& call) {
   call.reply.integer(updated ? 1 : 0);
 }
 
-// Of all keys from argument `at` on; answers when that fails. `dense`: whether any of them is.
+// Merges all keys from argument `at` on; on failure replies with the error. `dense`: whether any of them is.
 bool merge_all(const Call& call, hll::Registers& registers, bool& dense) {
   for (const Argument& key : call.arguments.subspan(1)) {
     const Record* record = call.read(key.text);
@@ -129,7 +129,7 @@ void pfmerge(const Call& call) {
   call.reply.ok();
 }
 
-// True: it is dense now, and was not.
+// True: the sketch is dense now and was not before.
 bool turn_dense(const Call& call, Record& record) {
   std::string sketch(record.value.text().view());
   if (hll::is_dense(sketch) || !hll::make_dense(sketch)) return false;
@@ -168,7 +168,7 @@ void pfdebug(const Call& call) {
   }
 }
 
-// Counts what it adds, both ways.
+// Counts the elements that it adds, with both encodings.
 void pfselftest(const Call& call) {
   std::string dense = hll::empty_sketch();
   hll::make_dense(dense);

@@ -14,7 +14,7 @@ struct EventRow {
   KeyEvent event;
 };
 
-// In order of the commands' names.
+// Sorted by the commands' names.
 constexpr std::array event_rows{
     EventRow{"append", {'$', "append"}},
     EventRow{"bitfield", {'$', "setbit"}},
@@ -93,7 +93,7 @@ constexpr std::array event_rows{
 };
 static_assert(std::ranges::is_sorted(event_rows, {}, &EventRow::command));
 
-// Of XGROUP's subcommands.
+// For XGROUP's subcommands.
 constexpr std::array group_rows{
     EventRow{"create", {'t', "xgroup-create"}},
     EventRow{"createconsumer", {'t', "xgroup-createconsumer"}},

@@ -1,4 +1,4 @@
-// What keyspace notifications say that a command did to a key: "lpush", of the class of lists.
+// The events that keyspace notifications report for commands: "lpush", in the class of lists.
 #pragma once
 
 #include <string_view>
@@ -8,15 +8,15 @@ namespace weir::kv {
 struct Command;
 
 struct KeyEvent {
-  char kind = 0;  // the class, as notify-keyspace-events names it; 0: no event
+  char kind = 0;  // the class's letter in notify-keyspace-events; 0: no event
   std::string_view name = {};
 };
 
-// What a command does to the key it is about. A command that does something else to a key, or something to
-// several keys, says so itself.
+// The event that a command causes for its key. A command that causes other events, or events for several
+// keys, reports them itself.
 KeyEvent usual_event(const Command& command);
 
-// Whether the event is one that may leave a collection empty: its key then goes, which is an event, too.
+// Whether the event may leave a collection empty; then the key is deleted, which is an event, too.
 constexpr bool may_empty(KeyEvent event) {
   return event.kind == 'l' || event.kind == 's' || event.kind == 'h' || event.kind == 'z';
 }

@@ -10,7 +10,7 @@ namespace {
 
 using KeyPlaces::counted, KeyPlaces::keyword, KeyPlaces::unknown;
 
-// Commands with the same specifications: names, with a blank between.
+// Commands with the same specifications; their names are separated by blanks.
 struct SpecRow {
   std::string_view commands;
   KeySpec specs[3];
@@ -136,7 +136,7 @@ const Row* row_of(const Row (&rows)[count], const Command& command) {
 
 bool names_keys(const KeySpec& spec) { return spec.use != "not_key"; }
 
-// The last STORE of SORT names a key, too. An option's arguments are no options.
+// SORT's last STORE names a key as well. The arguments of options are not options.
 std::optional<std::string_view> sort_destination(Arguments words) {
   std::optional<std::string_view> destination;
   for (std::size_t i = 2; i < words.size(); ++i) {
@@ -151,15 +151,15 @@ std::optional<std::string_view> sort_destination(Arguments words) {
   return destination;
 }
 
-// Where a keyword comes several times the command takes one of its keys, and all are told: who may not touch
-// one of them is refused.
+// If a keyword occurs several times the command uses one of its keys, but all are listed: a user who may not
+// access one of them is refused.
 void add_behind_keywords(const KeySpec& spec, Arguments words, std::vector<KeyInUse>& keys) {
   for (auto i = static_cast<std::size_t>(spec.begin); i + 1 < words.size(); ++i) {
     if (is_word(words[i].text, spec.keyword)) keys.push_back({words[i + 1].text, spec.use});
   }
 }
 
-// SET reads what was there only with GET; BITFIELD that only gets changes nothing.
+// SET reads the old value only with GET; a BITFIELD that only reads changes nothing.
 std::string_view use_with(const KeySpec& spec, const Command& command, Arguments words) {
   if (!has_word(spec.use, "variable_flags")) return spec.use;
   const auto options = words.subspan(std::min<std::size_t>(words.size(), command.name == "set" ? 3 : 2));

@@ -1,4 +1,4 @@
-// Keys, whatever they hold: deleting, renaming, copying, moving, looking at them.
+// Keys of any type: deleting, renaming, copying, moving, inspecting them.
 #include <algorithm>
 #include <limits>
 
@@ -51,14 +51,14 @@ void randomkey(const Call& call) {
   for (int tries = 0; tries < 100; ++tries) {
     const Record* record = call.db.sample([&] { return call.server.random(); });
     if (record == nullptr) break;
-    // A key whose time has come goes now, and another is tried.
+    // An expired key is removed now, and another one is tried.
     const std::string key(record->key());
     if (call.db.peek(key, call.now_ms) != nullptr) return call.reply.bulk(key);
   }
   call.reply.null();
 }
 
-// True when the key was renamed (or is its own new name).
+// True if the key was renamed (or the new name is the old one).
 bool rename_key(const Call& call, bool overwrite) {
   Record* record = call.write(call[1]);
   if (record == nullptr) {
@@ -189,7 +189,7 @@ void flushdb(const Call& call) {
 }
 void flushall(const Call& call) {
   if (!flush_words(call)) return;
-  // A snapshot of what is gone is of no use; as in Redis the file on the disk is emptied, too.
+  // A snapshot of the deleted data is useless. As in Redis, the file on the disk is emptied, too.
   Snapshots& snapshots = *call.server.snapshots;
   snapshots.abandon();
   for (const auto& db : call.server.databases) flush(call, *db);
@@ -197,7 +197,7 @@ void flushall(const Call& call) {
   answer_flush(call);
 }
 
-// OBJECT's subcommands leave no trace of access.
+// OBJECT's subcommands do not count as a use of the key.
 const Record* object(const Call& call) {
   const Record* record = call.db.peek(call[2], call.now_ms);
   if (record == nullptr) call.reply.null();
@@ -209,8 +209,8 @@ void object_encoding(const Call& call) {
 void object_refcount(const Call& call) {
   const Record* record = object(call);
   if (record == nullptr) return;
-  // Redis shares the integers below 10000, but not where each needs a time of its own, and says so with the
-  // largest int.
+  // Redis shares the integers below 10000, unless each needs its own access time, and reports the largest
+  // int as their reference count.
   const bool text = record->value.type() == Type::string;
   const auto number = text ? parse_int(record->value.text().view()) : std::nullopt;
   const bool shared = number && *number >= 0 && *number < 10000 &&

@@ -1,4 +1,4 @@
-// LATENCY: how long commands take, and when the server served nobody for long.
+// LATENCY: the durations of commands, and the times when the server was busy for long.
 #include <absl/container/inlined_vector.h>
 
 #include "kv/commands/command.hpp"
@@ -50,12 +50,12 @@ void latency_doctor(const Call& call) {
                       latency_report(call.server.latency_events, call.server.settings, call.now_ms / 1000));
 }
 
-// The edges that Redis tells: powers of two of 1024 ns, each with the rest of its bucket, which is 1/128
-// wide.
+// The boundaries that Redis reports: powers of two of 1024 ns, each extended to the end of its
+// bucket, which is 1/128 wide.
 constexpr std::uint64_t first_edge_ns = 1024;
 constexpr std::uint64_t end_of_bucket(std::uint64_t edge_ns) { return edge_ns + edge_ns / 128 - 1; }
 
-// Up to that time, and how many calls took no longer.
+// A time, and how many calls took at most that long.
 struct Step {
   std::uint64_t us;
   std::uint64_t calls;

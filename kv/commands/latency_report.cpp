@@ -19,7 +19,7 @@ std::string ago(std::int64_t seconds) {
   return std::to_string(seconds / (24 * hour)) + 'd';
 }
 
-// A row says one of three heights of a column that ends in it, and that it is filled below.
+// A row shows one of three heights for a column that ends in it, and full height for a higher column.
 void add_rows(std::string& text, const std::vector<std::int64_t>& values, std::int64_t low,
               std::int64_t high) {
   constexpr int rows = 4;

@@ -1,4 +1,4 @@
-// LATENCY GRAPH and LATENCY DOCTOR: what the events say, as text for people.
+// LATENCY GRAPH and LATENCY DOCTOR: the events as text for people.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weir::kv {
 
-// Columns of characters, a sample each, and how long ago it was, written downwards.
+// One column of characters per sample; below each, written downwards, how long ago it was.
 std::string latency_graph(std::string_view kind, const LatencyEvents::Event& event, std::int64_t now_s);
 
 std::string latency_report(const LatencyEvents& events, const Settings& settings, std::int64_t now_s);

@@ -1,4 +1,4 @@
-// MEMORY: what values and the server take.
+// MEMORY: the memory of values and of the server.
 #include "kv/server/memory.hpp"
 
 #include "kv/commands/command.hpp"
@@ -83,7 +83,7 @@ void memory_stats(const Call& call) {
 
 void memory_malloc_stats(const Call& call) { call.reply.verbatim("txt", allocator_report()); }
 
-// The figures that people look at first, where they are out of the ordinary.
+// Mentions the most important figures if they are unusual.
 void memory_doctor(const Call& call) {
   const MemoryFigures figures(call.server);
   constexpr std::size_t little = 5 << 20;

@@ -1,4 +1,4 @@
-// Where the server's memory is: what MEMORY and INFO tell.
+// Where the server's memory goes: the figures of MEMORY and INFO.
 #pragma once
 
 #include <utility>
@@ -10,15 +10,15 @@
 
 namespace weir::kv {
 
-// The allocator's own figures are those of the heap's count and of the kernel: all that
-// is resident and not in use is fragmentation.
+// The allocator's figures come from the heap's count and from the kernel: resident memory that is not in
+// use counts as fragmentation.
 struct MemoryFigures {
   std::size_t used = used_memory();
   std::size_t resident = resident_memory();
   std::size_t peak, at_start;
   std::size_t clients = 0;
   std::size_t scripts, script_texts;
-  std::size_t tables = 0;  // of keys, and of those that expire
+  std::size_t tables = 0;  // of keys and of expiring keys
   std::size_t keys = 0;
 
   explicit MemoryFigures(const Server& server)

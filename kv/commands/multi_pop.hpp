@@ -1,6 +1,6 @@
-// Taking several elements from the first of some keys that has any: LMPOP, ZMPOP and their blocking forms.
+// Takes several elements from the first non-empty key: LMPOP, ZMPOP and their blocking forms.
 //
-// They differ in their collection, in what its ends are called and in how an element is taken and answered.
+// They differ in the collection, the names of its ends, and how an element is taken and written.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct MultiPop {
   std::int64_t count = 1;
 };
 
-// "numkeys key ... END [COUNT n]" from argument `at`; answers when it is wrong.
+// Parses "numkeys key ... END [COUNT n]" from argument `at`; replies with the error if it is wrong.
 template <class End>
 bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::string_view, End&),
                      MultiPop<End>& pop) {

@@ -1,4 +1,4 @@
-// Snapshots on the disk, and the end of the server, which takes one.
+// Snapshots on the disk, and the shutdown of the server, which takes one.
 #include "kv/commands/command.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/server/server.hpp"
@@ -15,7 +15,7 @@ void save(const Call& call) {
   call.reply.ok();
 }
 
-// SCHEDULE puts it off while the log is rewritten.
+// SCHEDULE postpones the snapshot while the log is being rewritten.
 void bgsave(const Call& call) {
   if (call.count() > 2 || (call.count() == 2 && !is_word(call[1], "SCHEDULE"))) return call.syntax_error();
   Snapshots& snapshots = *call.server.snapshots;
@@ -35,7 +35,7 @@ struct ShutdownWords {
   bool save = false, nosave = false, now = false, force = false, abort = false;
 };
 
-// False: it has answered.
+// False: it has replied with an error.
 bool read_words(const Call& call, ShutdownWords& words) {
   const std::pair<std::string_view, bool*> known[] = {{"SAVE", &words.save},
                                                       {"NOSAVE", &words.nosave},

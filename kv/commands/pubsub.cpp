@@ -13,12 +13,12 @@ namespace {
 
 using Kind = PubSub::Kind;
 
-// Shard channels are counted apart.
+// Shard channels are counted separately.
 std::size_t subscribed(const Client& client, Kind kind) {
   return kind == Kind::shard ? client.subscriptions.shard_channels.size() : client.subscriptions.count();
 }
 
-// `left`: subscriptions that are to be confirmed as ended yet.
+// `left` is the number of subscriptions whose end is still to be confirmed.
 void confirm(const Call& call, std::string_view what, std::string_view topic, Kind kind,
              std::size_t left = 0) {
   const Reply::Pushing pushing(call.reply);
@@ -52,7 +52,7 @@ void unsubscribe_from(const Call& call, Kind kind, std::string_view what) {
 void subscribe(const Call& call) { subscribe_to(call, Kind::channel, "subscribe"); }
 void psubscribe(const Call& call) { subscribe_to(call, Kind::pattern, "psubscribe"); }
 void ssubscribe(const Call& call) {
-  if (call.client.in_exec)  // of the three Redis refuses this one only
+  if (call.client.in_exec)  // Redis refuses only this one of the three
     return call.reply.error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
   subscribe_to(call, Kind::shard, "ssubscribe");
 }

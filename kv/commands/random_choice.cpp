@@ -8,7 +8,7 @@ bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& 
   if (call.count() == 2) return true;
   std::int64_t count = 0;
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  // SRANDMEMBER looks at its arguments in another order than the others.
+  // SRANDMEMBER checks its arguments in another order than the others.
   if (with.empty() && call.count() > 3) {
     call.syntax_error();
     return false;
@@ -28,7 +28,7 @@ bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& 
     call.reply.error("ERR value is out of range");
     return false;
   }
-  // Repetition has no natural end; what nobody can want is refused before it fills the memory.
+  // Repetition has no natural limit; refuse unreasonable counts before they fill the memory.
   constexpr std::int64_t most_repeated = 1 << 24;
   if (count < -most_repeated) {
     call.reply.error("ERR value is out of range");

@@ -1,5 +1,5 @@
 // HRANDFIELD, SRANDMEMBER, ZRANDMEMBER: "[count [WITH...]]". A positive count asks for that many different
-// elements, a negative one for that many that may repeat.
+// elements, a negative one for elements that may repeat.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@ struct RandomChoice {
   std::size_t count = 1;
 };
 
-// From argument 2 on; `with` is the option's name, empty if the command has none. Answers when it is wrong.
+// Parses from argument 2 on; `with` names the option, or is empty. Replies with the error if it is wrong.
 bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& choice);
 
-// Brings `count` random elements to the front (all, in their order, if there are no more); returns how many.
+// Moves `count` random elements to the front (or all in their order, if there are no more); returns how many.
 template <class T, class Random>
 std::size_t shuffle_front(std::vector<T>& all, std::size_t count, Random&& random) {
   if (count >= all.size()) return all.size();
@@ -29,9 +29,9 @@ std::size_t shuffle_front(std::vector<T>& all, std::size_t count, Random&& rando
   return count;
 }
 
-// `count` different elements of `size`. Few of many are drawn one by one until enough differ, so that the
-// others, of which there may be millions, are not looked at. `Seen` is a set of what key_of() tells elements
-// apart by.
+// Chooses `count` different elements of `size`. If few are wanted they are drawn one by one until enough
+// differ, so that the others, perhaps millions, are not visited. `Seen` is a set of the values by which
+// key_of() identifies elements.
 template <class Seen, class Draw, class KeyOf, class All, class Random>
 auto choose_different(std::size_t size, std::size_t count, Draw draw, KeyOf key_of, All all,
                       Random&& random) {

@@ -1,4 +1,4 @@
-// The table of all commands, gathered from the families' tables once.
+// The table of all commands, built once from the tables of the families.
 #include <absl/container/flat_hash_map.h>
 #include <strings.h>
 
@@ -16,12 +16,12 @@ namespace {
 
 struct Registry {
   struct Slot {
-    std::uint64_t head = 0;  // so that most misses and hits need one compare
+    std::uint64_t head = 0;  // start of the name: most look-ups need one compare
     const Command* command = nullptr;
   };
   static constexpr std::size_t slot_count = 1024;  // a power of two, several times the number of commands
 
-  std::deque<Command> rows;  // copies of the families' rows, with their numbers
+  std::deque<Command> rows;  // copies of the families' rows, with ids
   std::deque<std::vector<Command>> subcommands;
   std::uint16_t next_id = 0;
   std::vector<const Command*> commands;
@@ -79,7 +79,7 @@ struct Registry {
     std::memcpy(&word, at, sizeof word);
     return word;
   }
-  // Of seven bytes or fewer: two words that overlap where they must.
+  // For names of at most seven bytes: two words, which overlap if necessary.
   static std::uint64_t load_short(std::string_view name) {
     const char* const begin = name.data();
     const std::size_t size = name.size();
@@ -89,7 +89,7 @@ struct Registry {
       return load<std::uint16_t>(begin) | load<std::uint16_t>(begin + size - 2) << (size - 2) * 8;
     return size == 1 ? load<std::uint8_t>(begin) : 0;
   }
-  // All eight bytes at once: the sums reach a byte's highest bit where it is at least 'A', and beyond 'Z'.
+  // All eight bytes at once: the sums set a byte's highest bit if it is at least 'A', and if it is above 'Z'.
   static std::uint64_t in_lower_case(std::uint64_t bytes) {
     constexpr std::uint64_t each = 0x0101010101010101u;
     const std::uint64_t low = bytes & each * 0x7f;
@@ -99,7 +99,7 @@ struct Registry {
     return bytes | upper >> 2;
   }
 
-  // The slot of that name, or the free one where it would go.
+  // The slot of that name, or the free slot for it.
   Slot* probe(std::string_view name) {
     const std::uint64_t head = head_of(name);
     std::size_t at = (head * 0x9e3779b97f4a7c15u >> 40) + name.size();

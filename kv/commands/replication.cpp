@@ -1,4 +1,4 @@
-// Servers that follow this one, and waiting until they have what was done.
+// Replicas of this server, and waiting for their confirmation.
 #include "kv/replication/replication.hpp"
 
 #include <limits>
@@ -21,7 +21,7 @@ Replica& replica_of(Client& client) {
   return *client.replica;
 }
 
-// False: it has answered.
+// False: it has replied with an error.
 bool take_option(const Call& call, std::string_view name, std::string_view value) {
   if (is_word(name, "listening-port")) {
     const auto port = parse_int(value);
@@ -35,12 +35,12 @@ bool take_option(const Call& call, std::string_view name, std::string_view value
              false;
     replica_of(call.client).address = value;
   } else if (is_word(name, "capa")) {
-    // Those that are not known are for others.
+    // Unknown capabilities are for other servers.
     if (is_word(value, "eof")) replica_of(call.client).takes_end_mark = true;
     if (is_word(value, "psync2")) replica_of(call.client).knows_renaming = true;
   } else if (is_word(name, "rdb-only")) {
     replica_of(call.client).wants_only_data = value == "1";
-  } else if (!is_word(name, "version")) {  // which newer ones say
+  } else if (!is_word(name, "version")) {  // newer replicas send this
     return call.reply.error("ERR Unrecognized REPLCONF option: " +
                             std::string(up_to_zero(name).substr(0, 128))),
            false;
@@ -51,21 +51,21 @@ bool take_option(const Call& call, std::string_view name, std::string_view value
 void replconf(const Call& call) {
   if (call.count() % 2 == 0) return call.syntax_error();
   for (std::size_t i = 1; i < call.count(); i += 2) {
-    if (is_word(call[i], "ack")) {  // is never answered
+    if (is_word(call[i], "ack")) {  // never gets a reply
       const auto position = parse_int(call[i + 1]);
       if (position && call.client.replica != nullptr)
         call.server.replication->replicas().acknowledged(call.client, *position);
       return;
     }
-    if (is_word(call[i], "getack")) return;  // from a primary only
+    if (is_word(call[i], "getack")) return;  // only a primary sends this
     if (!take_option(call, call[i], call[i + 1])) return;
   }
   call.reply.ok();
 }
 
-// False: it has answered.
+// False: it has replied with an error.
 bool may_follow(const Call& call) {
-  if (call.client.is_replica()) return false;  // it does already; nothing may be said in its stream
+  if (call.client.is_replica()) return false;  // it already follows; its stream must not contain a reply
   if (!replica_of(call.client).takes_end_mark) {
     call.reply.error("ERR this server sends snapshots to replicas that say 'REPLCONF capa eof' only");
     return false;
@@ -82,7 +82,7 @@ bool may_follow(const Call& call) {
 void psync(const Call& call) {
   std::int64_t number = 0;
   if (!call.integer(2, number) || !may_follow(call)) return;
-  // The protocol counts from 1, and says "? -1" for nothing.
+  // The protocol counts from 1 and writes "? -1" for no history.
   const bool has_something = call[1] != "?" && number > 0;
   call.server.replication->replicas().follow(call.client, has_something ? call[1] : std::string_view(),
                                              number - 1);
@@ -127,11 +127,11 @@ void wait(const Call& call) {
         "configured to be writable (which is not the default) writes to replicas are just local and are not "
         "propagated.");
   repl::Replicas& replicas = call.server.replication->replicas();
-  // What others changed until now is waited for, too.
+  // This also waits for changes that other clients made until now.
   const std::int64_t position = call.server.replication->history().end();
   const std::int64_t have = replicas.count_acknowledged(position);
   if (have >= wanted || call.client.in_exec) return call.reply.integer(have);
-  // Redis takes what its clock does not reach for a time that never comes.
+  // Redis takes a time beyond the range of its clock for one that never comes.
   const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
   call.server.wait_for(call, {}, for_ever ? 0 : *ms, NullForm::single);
   call.client.blocked->replicas = wanted;

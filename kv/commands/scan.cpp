@@ -1,4 +1,4 @@
-// SCAN and its kin: walking a collection in steps while it changes. See store/table.hpp for what is promised.
+// SCAN and its kin: walking a collection in steps while it changes. store/table.hpp states the guarantees.
 #include <charconv>
 #include <limits>
 #include <string>
@@ -21,7 +21,7 @@ struct ScanQuery {
   bool by_type = false;
 };
 
-// As strtoul reads numbers: a minus sign wraps around, and nothing at all is 0.
+// As strtoul reads numbers: a minus sign wraps around, and an empty word is 0.
 bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
   std::string_view word = call[at];
   if (word.empty()) return true;
@@ -57,7 +57,7 @@ bool parse_options(const Call& call, std::size_t at, bool types, ScanQuery& quer
   return true;
 }
 
-// Takes steps until enough is found; a sparse table may need many steps for little, so those are bounded too.
+// Takes steps until enough is found. The number of steps is bounded, because a sparse table needs many.
 template <class Step>
 std::uint64_t take_steps(const ScanQuery& query, const std::vector<std::string>& found, Step step) {
   std::uint64_t cursor = query.cursor;
@@ -88,7 +88,7 @@ void scan(const Call& call) {
   const std::uint64_t cursor = take_steps(query, found, [&](std::uint64_t at) {
     return call.db.records().scan(at, [&](const Record& record) { found.emplace_back(record.key()); });
   });
-  // Keys are filtered after the walk: expired ones go now, and removing would disturb it.
+  // Filter after the walk: this removes expired keys, which would disturb it.
   std::erase_if(found, [&](const std::string& key) {
     if (!matches(query, key)) return true;
     const Record* record = call.db.peek(key, call.now_ms);
@@ -97,7 +97,7 @@ void scan(const Call& call) {
   reply_scan(call, cursor, found);
 }
 
-// A collection that does not exist is empty: cursor 0 and nothing.
+// A missing collection is empty: cursor 0 and no elements.
 template <class Collection, class Step>
 void scan_collection(const Call& call, Step step) {
   ScanQuery query;

@@ -1,4 +1,4 @@
-// Scripts and functions: EVAL, FCALL and their kin, SCRIPT, FUNCTION. What they do is in kv/scripts.
+// Scripts and functions: EVAL, FCALL and their kin, SCRIPT, FUNCTION. kv/scripts implements them.
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
@@ -35,7 +35,7 @@ void flush_scripts(const Call& call) {
 
 void kill_script(const Call& call) { call.server.scripts->kill(call); }
 
-// There is no debugger here to step with.
+// There is no script debugger here.
 void script_debug(const Call& call) {
   if (is_word(call[2], "NO")) return call.reply.ok();
   if (is_word(call[2], "YES") || is_word(call[2], "SYNC"))

@@ -1,4 +1,4 @@
-// The server as a whole: time, role, monitors, slow commands.
+// The server as a whole: time, role, monitors, the slow log.
 #include "kv/server/server.hpp"
 
 #include "kv/commands/command.hpp"
@@ -16,7 +16,7 @@ void time(const Call& call) {
   call.reply.bulk_int(call.server.now_us % 1000000);
 }
 
-// Without the picture.
+// Without Redis's picture.
 void lolwut(const Call& call) {
   std::int64_t version = 0;
   if (call.count() >= 3 && is_word(call[1], "VERSION") && !call.integer(2, version)) return;
@@ -25,7 +25,7 @@ void lolwut(const Call& call) {
 
 void monitor(const Call& call) {
   if (call.client.in_exec) return call.reply.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
-  if (call.client.monitors) return;  // as Redis, which says nothing to those who have it
+  if (call.client.monitors) return;  // like Redis, which sends a monitor no second reply
   call.server.monitors.add(call.client);
   call.reply.ok();
 }

@@ -1,6 +1,6 @@
-// SORT: the elements of a list, set or sorted set in another order, or other keys' values that they name.
+// SORT: sorts the elements of a list, set or sorted set by themselves or by values of other keys.
 //
-// Text is compared byte by byte, whatever the locale.
+// Text is compared byte by byte, regardless of the locale.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -26,13 +26,13 @@ struct SortOptions {
   std::vector<std::string_view> gets;
   std::optional<std::string_view> store;
 
-  // A pattern without * is the same for all elements: they stay as they are.
+  // A pattern without * is the same for all elements, so they keep their order.
   bool as_they_are() const { return by && by->find('*') == std::string_view::npos; }
 };
 
 enum class Stores : std::uint8_t { no, yes };
 
-// Which keys the patterns name hangs on the data. Answers where that might be one the user may not read.
+// The data decides which keys the patterns name. Replies with an error if the user might not read one.
 bool may_follow_patterns(const Call& call, std::string_view option) {
   if (acl::may_read_every_key(*call.client.user, call.command, call.arguments)) return true;
   call.reply.error("ERR " + std::string(option) +
@@ -68,8 +68,8 @@ bool parse_options(const Call& call, Stores stores, SortOptions& options) {
   return true;
 }
 
-// What a pattern names for an element: "weight_*" the string at that key, "object_*->field" a hash's field,
-// "#" the element itself. Null: there is no such thing.
+// The value that a pattern names for an element: "weight_*" the string at that key, "object_*->field" a field
+// of a hash, "#" the element itself. nullopt: it does not exist.
 std::optional<std::string> pointed_at(const Call& call, std::string_view pattern, std::string_view element) {
   if (pattern == "#") return std::string(element);
   const std::size_t star = pattern.find('*');
@@ -86,7 +86,7 @@ std::optional<std::string> pointed_at(const Call& call, std::string_view pattern
   return value == nullptr ? std::nullopt : std::optional<std::string>(value->view());
 }
 
-// What LIMIT leaves of so many elements.
+// The part of that many elements that LIMIT selects.
 struct Range {
   std::size_t first;
   std::size_t end;
@@ -101,7 +101,7 @@ Range limited(const SortOptions& options, std::size_t of) {
 
 enum class Way : std::uint8_t { forward, backward };
 
-// The elements in the order in which they are, or from the last on; a set has no order to turn around.
+// The elements in stored order, or from the last on; a set has no order to reverse.
 std::vector<std::string> elements_in(const Record* record, Way way, Range range) {
   std::vector<std::string> elements;
   if (record == nullptr || range.first == range.end) return elements;
@@ -140,11 +140,11 @@ std::vector<std::string> elements_in(const Record* record, Way way, Range range)
 struct Weighed {
   std::string element;
   double number = 0;
-  std::optional<std::string> text;  // what BY names for it
+  std::optional<std::string> text;  // the value that BY names for it
 };
 
-// What an element without a weight sorts as is 0 among numbers and the first among texts. False: a weight is
-// no number.
+// An element without a weight sorts as 0 among numbers and first among texts. False: a
+// weight is not a number.
 bool weigh(const Call& call, const SortOptions& options, Weighed& one) {
   if (options.by) one.text = pointed_at(call, *options.by, one.element);
   if (options.by_text || (options.by && !one.text)) return true;
@@ -159,7 +159,7 @@ bool in_order(const SortOptions& options, const Weighed& a, const Weighed& b) {
   return a.number < b.number || (a.number == b.number && a.element < b.element);
 }
 
-// Leaves those that are in the range once all are sorted. What is equal stays in the order in which it was.
+// Keeps the elements that are in the range after sorting. Equal elements keep their order.
 bool sort_elements(const Call& call, const SortOptions& options, Range range,
                    std::vector<std::string>& elements) {
   std::vector<Weighed> weighed;
@@ -175,12 +175,12 @@ bool sort_elements(const Call& call, const SortOptions& options, Range range,
   const auto before = [&](const Weighed* a, const Weighed* b) {
     if (options.descending ? in_order(options, *b, *a) : in_order(options, *a, *b)) return true;
     if (options.descending ? in_order(options, *a, *b) : in_order(options, *b, *a)) return false;
-    // A set's elements have no order of their own, and a replica's set may have them in another one.
+    // A set's elements have no order, and a replica's set may store them in another one.
     return options.unordered ? a->element < b->element : a < b;
   };
   const auto first = order.begin() + static_cast<std::ptrdiff_t>(range.first);
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(range.end);
-  // Who asks for a few of many does not wait until all are sorted.
+  // A client that asks for a few of many need not wait until all are sorted.
   if (first != order.begin() && first != order.end())
     std::nth_element(order.begin(), first, order.end(), before);
   if (end != order.end()) std::nth_element(first, end, order.end(), before);
@@ -190,7 +190,7 @@ bool sort_elements(const Call& call, const SortOptions& options, Range range,
   return true;
 }
 
-// For each element what GET names, or itself.
+// For each element the values that GET names, or the element itself.
 std::vector<std::optional<std::string>> results(const Call& call, const SortOptions& options,
                                                 std::span<const std::string> elements) {
   std::vector<std::optional<std::string>> found;
@@ -227,7 +227,7 @@ void sort_with(const Call& call, Stores stores) {
   options.unordered = is_set;
   bool as_they_are = options.as_they_are();
   if (as_they_are && is_set && options.store) {
-    // A set has no order of its own; what is stored gets one.
+    // A set has no order of its own, so give the stored result one.
     as_they_are = false;
     options.by_text = true;
     options.by.reset();

@@ -1,5 +1,5 @@
-// What clients ask that expect a cluster or modules: a server that has none of them says so as Redis does, by
-// which they tell what they talk to.
+// Answers clients that expect a cluster or modules. Like Redis without these it says that there are none, and
+// clients recognize it by that.
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/server/server.hpp"

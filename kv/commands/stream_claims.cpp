@@ -1,7 +1,7 @@
-// Streams: pending entries that go over to another consumer, because theirs has not acknowledged them for
-// long.
+// Streams: moving pending entries to another consumer, because their consumer has not
+// acknowledged them for long.
 //
-// An entry that is no longer in the stream is found out here, and is no longer pending then.
+// An entry that has left the stream is discovered here and is then no longer pending.
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
@@ -20,11 +20,11 @@ struct Claim {
   Stream* stream = nullptr;
   StreamGroup* group = nullptr;
   std::string_view consumer_name;
-  StreamConsumer* consumer = nullptr;  // once there is something for it
+  StreamConsumer* consumer = nullptr;  // set once there is something for it
   std::int64_t least_idle_ms = 0;
-  std::int64_t delivered_ms = 0;  // what the entries get; by default now
-  std::int64_t retry_count = -1;  // the same; -1: one more than they have
-  bool force = false;             // even if it is not pending
+  std::int64_t delivered_ms = 0;  // given to the entries; default: now
+  std::int64_t retry_count = -1;  // likewise; -1: one more than before
+  bool force = false;             // even if the entry is not pending
   bool only_ids = false;
 };
 
@@ -45,7 +45,7 @@ void reply_claimed(const Call& call, const Claim& claim, const std::vector<Strea
   }
 }
 
-// The entry, which is in the stream, becomes the claiming consumer's.
+// Gives the entry, which is in the stream, to the claiming consumer.
 void hand_over(const Call& call, Claim& claim, StreamId id) {
   if (claim.consumer == nullptr) {
     claim.consumer = claim.group->find_consumer(claim.consumer_name);
@@ -70,7 +70,7 @@ bool idle_enough(const Call& call, const Claim& claim, const StreamGroup::Pendin
   return claim.least_idle_ms == 0 || call.now_ms - pending.delivered_ms >= claim.least_idle_ms;
 }
 
-// XCLAIM's options from argument `at` on.
+// Parses XCLAIM's options from argument `at` on.
 bool parse_claim_options(const Call& call, std::size_t at, Claim& claim, StreamId& last_id) {
   std::int64_t delivered_ms = -1;
   for (; at < call.count(); ++at) {
@@ -98,7 +98,7 @@ bool parse_claim_options(const Call& call, std::size_t at, Claim& claim, StreamI
       return false;
     }
   }
-  // A time from a clock that differs from ours is no reason to fail.
+  // A time from a clock that differs from ours must not make this fail.
   const bool sensible = delivered_ms >= 0 && delivered_ms <= call.now_ms;
   claim.delivered_ms = sensible ? delivered_ms : call.now_ms;
   return true;
@@ -145,7 +145,7 @@ struct AutoClaim {
   std::int64_t count = 100;
 };
 
-// So many pending entries are looked at for one that is claimed.
+// How many pending entries are examined per claimed entry.
 constexpr std::int64_t looks_per_entry = 10;
 
 bool parse_auto_claim(const Call& call, Claim& claim, AutoClaim& query) {

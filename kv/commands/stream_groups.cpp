@@ -1,4 +1,4 @@
-// Streams: groups and what is pending in them. Taking pending entries over is in stream_claims.cpp.
+// Streams: groups and their pending entries. Moving pending entries is in stream_claims.cpp.
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace weir::kv {
 
 namespace {
 
-// What the subcommands of XGROUP have in common: key and group, and what may stand behind them.
+// Common to XGROUP's subcommands: key and group, and what may follow them.
 struct GroupCall {
   Stream* stream = nullptr;
   StreamGroup* group = nullptr;
@@ -100,7 +100,7 @@ void destroy(const Call& call) {
   if (found.group == nullptr) return call.reply.integer(0);
   found.stream->remove_group(call[3]);
   stream_group_changed(call);
-  // Its readers that wait are told.
+  // Tell its waiting readers.
   call.server.blocking.signal(call.db.index(), call[2]);
   call.reply.integer(1);
 }
@@ -151,7 +151,7 @@ void xack(const Call& call) {
   StreamGroup* group = nullptr;
   if (!stream_group_of(call, call[1], call[2], stream, group)) return;
   if (group == nullptr) return call.reply.integer(0);
-  // All of them are read before the first goes.
+  // Parse all ids before the first is removed.
   absl::InlinedVector<StreamId, 8> ids(call.count() - 3);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!stream_id(call, call[i + 3], ids[i])) return;

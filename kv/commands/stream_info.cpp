@@ -1,4 +1,4 @@
-// XINFO: streams, their groups and consumers, in numbers.
+// XINFO: figures about streams, their groups and consumers.
 #include <algorithm>
 #include <string>
 

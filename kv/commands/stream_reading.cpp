@@ -1,8 +1,8 @@
-// Streams: XREAD and XREADGROUP, which wait for entries if told to.
+// Streams: XREAD and XREADGROUP, which can wait for entries.
 //
-// A client that waits is served, as in Redis 7.0, from the stream that got an entry, and from no other; its
-// "$" has become the id it stood for. A group's reader waits for the group as well: when that goes, or the
-// stream does, it is told so.
+// As in Redis 7.0, a waiting client is served only from the stream that got an entry; its "$" was replaced by
+// the id that it stood for. A reader of a group also waits for the group: if the group or the stream is
+// deleted, the reader is told so.
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct ReadQuery {
   bool grouped = false;  // XREADGROUP
   std::string_view group, consumer;
   bool has_group = false;
-  bool acknowledges = false;  // NOACK: what is read is not pending
+  bool acknowledges = false;  // NOACK: read entries do not become pending
   bool waits = false;
   std::int64_t timeout_ms = 0;
   std::int64_t count = 0;
@@ -28,7 +28,7 @@ struct ReadQuery {
   std::size_t streams = 0;
 };
 
-// How many entries a client gets that waited and did not say.
+// How many entries a client gets after waiting if it named no count.
 constexpr std::int64_t count_after_wait = 1000;
 
 class QueryParser {
@@ -86,7 +86,7 @@ class QueryParser {
     if (!call_.integer(++at_, query_.timeout_ms, "ERR timeout is not an integer or out of range"))
       return false;
     if (query_.timeout_ms < 0) return fail("ERR timeout is negative");
-    // So long that it never comes.
+    // Limit it to a time that never comes.
     query_.timeout_ms = std::min(query_.timeout_ms, std::numeric_limits<std::int64_t>::max() - call_.now_ms);
     return true;
   }
@@ -107,8 +107,8 @@ class QueryParser {
   std::size_t at_ = 0;
 };
 
-// One of the streams a client names: what is above `above` is wanted. In a group the highest id means ">",
-// what nobody has got yet.
+// One of the streams that a client names; it wants the entries after `above`. In a group the highest id means
+// ">", the entries that no consumer has got yet.
 struct WantedStream {
   std::string_view key;
   Stream* stream = nullptr;
@@ -167,22 +167,22 @@ bool resolve(const Call& call, const ReadQuery& query, WantedStreams& all) {
   return true;
 }
 
-// What one stream answers.
+// The answer of one stream.
 struct Served {
   const WantedStream* wanted;
   StreamId above;
-  bool history;  // what its consumer has got already
+  bool history;  // entries that its consumer has already got
 };
 using AllServed = absl::InlinedVector<Served, 8>;
 
-// How many of those already served read new entries of the same group: who names a stream twice.
+// How many earlier streams of this reply read new entries of the same group: a stream may be named twice.
 std::size_t times_served(const AllServed& served, const WantedStream& wanted) {
   std::size_t times = 0;
   for (const Served& one : served) times += !one.history && one.wanted->group == wanted.group ? 1 : 0;
   return times;
 }
 
-// Whether a stream has an answer now. `above` becomes the id from which on it is read.
+// Whether a stream has an answer now. Sets `above` to the id after which it is read.
 bool has_answer(const AllServed& served, const WantedStream& wanted, std::int64_t count, StreamId& above) {
   if (wanted.stream->size() == 0) return false;
   above = wanted.group == nullptr ? wanted.above : wanted.group->last_id;
@@ -206,7 +206,7 @@ StreamConsumer& consumer_of(const Call& call, const ReadQuery& query, const Want
   return *consumer;
 }
 
-// The group has got as far as `id`.
+// Advances the group to `id`.
 void advance(const Stream& stream, StreamGroup& group, StreamId id) {
   if (id <= group.last_id) return;
   if (group.entries_read != StreamGroup::unknown && !stream.has_deleted_from(id)) {
@@ -217,13 +217,13 @@ void advance(const Stream& stream, StreamGroup& group, StreamId id) {
   group.last_id = id;
 }
 
-// New entries for a consumer, which become pending for it.
+// Replies with new entries for a consumer, which become pending for it.
 void reply_new(const Call& call, const ReadQuery& query, const Served& served, std::int64_t count) {
   const Stream& stream = *served.wanted->stream;
   StreamGroup& group = *served.wanted->group;
   StreamConsumer& consumer = consumer_of(call, query, *served.wanted);
   const GroupName name{served.wanted->key, query.group};
-  const StreamId above = group.last_id;  // which another of the streams, the same one, may have changed
+  const StreamId above = group.last_id;  // may have been changed by the same stream, named earlier
   const StreamInterval interval{above.next().value_or(above), StreamId::highest()};
   const std::size_t entries = stream.count(interval.first, interval.last, stream_count(count));
   call.reply.array(entries);
@@ -240,7 +240,7 @@ void reply_new(const Call& call, const ReadQuery& query, const Served& served, s
   if (group.last_id != above) replay_progress(call, name, group);
 }
 
-// What is pending for a consumer already; of an entry that was deleted only its id is left.
+// Replies with the consumer's pending entries; of a deleted entry only the id is left.
 void reply_history(const Call& call, const ReadQuery& query, const Served& served) {
   const Stream& stream = *served.wanted->stream;
   StreamGroup& group = *served.wanted->group;
@@ -295,7 +295,7 @@ AllServed find_answers(const ReadQuery& query, const WantedStreams& all) {
   return answers;
 }
 
-// Parks the client, with ids in the place of what "$" means now.
+// Parks the client, with ids in place of "$", which means the present.
 void wait_for_entries(const Call& call, const ReadQuery& query, const WantedStreams& all) {
   const Arguments keys = call.arguments.subspan(query.first_key, query.streams);
   std::vector<Argument> words(call.arguments.begin(), call.arguments.end());
@@ -307,7 +307,7 @@ void wait_for_entries(const Call& call, const ReadQuery& query, const WantedStre
   call.server.wait_for(call, words, key_names(keys), query.timeout_ms, NullForm::array);
 }
 
-// A client that waited is tried again, for one key.
+// A waiting client is tried again, for one key.
 void serve_waiting(const Call& call, const ReadQuery& query) {
   WantedStream wanted;
   std::size_t i = 0;

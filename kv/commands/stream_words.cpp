@@ -10,8 +10,8 @@ namespace weir::kv {
 
 namespace {
 
-// As Redis reads one: what is no plain number goes through strtoull(), with the blanks, signs and zeros in
-// front that it lets pass.
+// As in Redis: anything but a plain number goes through strtoull(), which accepts leading
+// blanks, signs and zeros.
 std::optional<std::uint64_t> parse_unsigned(const std::string& text) {
   if (const auto plain = parse_int(text)) {
     if (*plain < 0) return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<std::uint64_t> parse_unsigned(const std::string& text) {
 
 constexpr std::size_t longest_id = 127;
 
-// With "-" and "+" as well.
+// Also accepts "-" and "+".
 std::optional<StreamId> parse_id_bound(std::string_view text, std::uint64_t missing_seq) {
   const std::string_view word = up_to_zero(text);
   if (text.size() <= longest_id && word == "-") return StreamId{};
@@ -123,7 +123,7 @@ bool reply_stream_entry_of(Reply& reply, const Stream& stream, StreamId id) {
 
 void stream_group_changed(const Call& call) {
   call.server.effects.changed_all();
-  // XGROUP's subcommands are events of their key; acknowledging and claiming are none.
+  // XGROUP's subcommands are events of their key; acknowledging and claiming are not.
   if (call.server.notifications.any())
     call.notify(call[call.command.container.empty() ? 1 : 2], usual_event(call.command));
 }

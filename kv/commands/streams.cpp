@@ -1,5 +1,5 @@
-// Streams: adding, counting, reading by id, taking away. Groups are in stream_groups.cpp and
-// stream_claims.cpp, XREAD and its kin in stream_reading.cpp.
+// Streams: adding, counting, reading by id, deleting. Groups are in stream_groups.cpp and stream_claims.cpp,
+// XREAD and its kin in stream_reading.cpp.
 #include "kv/commands/streams.hpp"
 
 #include <absl/container/inlined_vector.h>
@@ -19,14 +19,14 @@ StreamNodeLimits node_limits(const Call& call) {
           static_cast<std::size_t>(s.stream_node_max_entries)};
 }
 
-// XADD's id, as far as the client says which.
+// XADD's id, as far as the client gives it.
 struct WantedId {
   enum class Given : std::uint8_t { nothing, ms, whole };
   Given given = Given::nothing;
   StreamId id;
 };
 
-// What XADD and XTRIM have in front of an id, or behind the key.
+// The options of XADD and XTRIM, before an id or after the key.
 struct StreamOptions {
   bool make = true;
   StreamTrim trim;
@@ -111,7 +111,7 @@ class OptionParser {
     return stream_id(call_, call_[at_], wanted.id);
   }
 
-  // Trimming by whole nodes has a limit though none is given: so much at once is enough for everyone.
+  // Trimming by whole nodes always has a limit, so that no call takes too long.
   bool settle_limit(StreamTrim& trim) const {
     const bool trims = trim.down != StreamTrim::Down::nothing;
     if (trim.limit != 0 && !trims) {
@@ -138,7 +138,7 @@ class OptionParser {
   bool limited_ = false;
 };
 
-// Nothing: what is wanted is not above the last one.
+// nullopt: the requested id is not above the last one.
 std::optional<StreamId> choose_id(StreamId last, const WantedId& wanted, std::int64_t now_ms) {
   StreamId id = wanted.id;
   switch (wanted.given) {
@@ -159,8 +159,8 @@ std::optional<StreamId> choose_id(StreamId last, const WantedId& wanted, std::in
   return id;
 }
 
-// With the id that was chosen, and the length that was trimmed to. What was sent says as much if it names
-// both.
+// Replays with the chosen id and the resulting length. If the original words give both exactly,
+// they are replayed instead.
 void replay_addition(const Call& call, const StreamOptions& options, const Stream& stream) {
   if (options.id.given == WantedId::Given::whole && !options.trim.whole_nodes) return;
   if (!call.heard()) return;
@@ -246,7 +246,7 @@ void xdel(const Call& call) {
   Stream* stream = nullptr;
   if (!write_as(call, call[1], stream)) return;
   if (stream == nullptr) return call.reply.integer(0);
-  // All of them are read before the first goes.
+  // Parse all ids before the first entry is deleted.
   absl::InlinedVector<StreamId, 8> ids(call.count() - 2);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!stream_id(call, call[i + 2], ids[i])) return;
@@ -264,7 +264,7 @@ void xtrim(const Call& call) {
   if (stream == nullptr) return call.reply.integer(0);
   const std::uint64_t taken = stream->trim(options.trim);
   if (taken != 0) {
-    // Where nodes end is nobody else's business.
+    // Nodes may end elsewhere in a copy of the data.
     if (options.trim.whole_nodes) {
       call.replay_as({"XTRIM", call[1], "MAXLEN", "=", static_cast<std::int64_t>(stream->size())});
     }

@@ -1,4 +1,4 @@
-// Strings: setting and getting whole values and parts of them.
+// Strings: setting and reading whole values and parts of them.
 #include <algorithm>
 
 #include "kv/commands/command.hpp"
@@ -42,7 +42,7 @@ struct SetOptions {
   std::size_t time_at = 0;  // the argument with the time
 };
 
-// What stands behind SET key value; false: syntax error.
+// Parses the options of SET; false: syntax error.
 bool parse_set_options(const Call& call, SetOptions& options) {
   for (std::size_t i = 3; i < call.count(); ++i) {
     const std::string_view word = call[i];

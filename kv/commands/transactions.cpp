@@ -22,7 +22,7 @@ void discard(const Call& call) {
   call.reply.ok();
 }
 
-// What may be run was asked when it was queued; since then it has become less.
+// Permissions were checked when the command was queued, and have been reduced since.
 std::string changed_rules(acl::Denied denied) {
   const std::string_view reason =
       denied == acl::Denied::command ? "no permission to execute the command or subcommand"
