@@ -13,7 +13,7 @@ namespace weir::kv {
 
 namespace {
 
-// Waits for the server's word, or its end.
+// Waits until the server is ready or has ended.
 int wait_until_ready(int server, pid_t pid) {
   char word = 0;
   ssize_t got = 0;
@@ -59,13 +59,13 @@ std::optional<int> Background::begin() {
 
 void Background::ready() {
   const int starter = std::exchange(starter_, -1);
-  // Before the word is said: who waits for the end of our output gets it together with the exit code.
+  // First our output ends: a caller that waits for its end then gets it together with the exit code.
   if (const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC); null >= 0) {
     std::fflush(nullptr);
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
     if (null > STDERR_FILENO) ::close(null);
   }
-  // If the starter was killed nobody needs the word; SIGPIPE is ignored.
+  // If the starter was killed nobody needs the message; SIGPIPE is ignored.
   while (::write(starter, "r", 1) < 0 && errno == EINTR) {
   }
   ::close(starter);

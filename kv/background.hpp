@@ -1,8 +1,8 @@
-// Going into the background, so that whoever started the server knows when it serves and whether it does.
+// Runs the server in the background; the caller that started it learns when it serves, or that it failed.
 //
-// The process is forked before it opens anything. The one that was started waits for the other to say that it
-// is ready, and ends with 0; if the other ends instead, with that one's exit code. Until then the server
-// keeps its standard streams, so that what it has to complain about is seen.
+// The process forks before it opens anything. The original process waits until the new one is ready and then
+// exits with 0; if the new one ends instead, it exits with the same code. Until then the server keeps its
+// standard streams, so that its error messages are seen.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ class Background {
  public:
   ~Background();
 
-  // Returns twice: with nothing in the new process, which goes on, and with the exit code in the one that was
-  // started, once the new one serves or has failed.
+  // Returns twice: nullopt in the new process, which continues, and the exit code in the original process,
+  // once the new one serves or has failed.
   std::optional<int> begin();
-  // The server serves: lets the starter end, and leaves its terminal and standard streams.
+  // The server serves: lets the original process exit, and gives up its terminal and standard streams.
   void ready();
 
  private:
-  int starter_ = -1;  // a pipe to who waits for ready()
+  int starter_ = -1;  // a pipe to the process that waits for ready()
 };
 
 }  // namespace weir::kv

@@ -5,7 +5,7 @@
 namespace weir::kv {
 
 namespace {
-// Appending doubles, up to a step that keeps the slack of large values small.
+// Appending doubles the capacity, up to a step that keeps the slack of large values small.
 std::size_t roomy(std::size_t size) {
   constexpr std::size_t step_limit = 1u << 20;
   return size < step_limit ? size * 2 : size + step_limit;

@@ -1,7 +1,7 @@
 // Byte strings as the store keeps them: short ones inline, long ones in a shared, counted block.
 //
 // Blob   a heap block with a reference count. A reply may hold a reference to a stored value, so a large
-//        value goes from the store to the socket without a copy; whoever wants to change a shared block
+//        value goes from the store to the socket without a copy. Code that changes a shared block
 //        copies it first.
 // Bytes  24 bytes: up to 22 bytes inline, else a Blob.
 //
@@ -32,7 +32,7 @@ struct Blob {
   static Blob* make(std::size_t size, std::size_t capacity) {
     return new (allocate(sizeof(Blob) + capacity)) Blob{1, size, capacity};
   }
-  // Of a block nobody shares; whoever has its address goes on with the one returned.
+  // For a block that is not shared. Callers with its old address must use the returned one.
   static Blob* with_capacity(Blob* unshared, std::size_t capacity) {
     auto* const grown = static_cast<Blob*>(resized(unshared, sizeof(Blob) + capacity));
     grown->capacity = capacity;
@@ -102,7 +102,7 @@ class Bytes {
   std::size_t size() const { return is_blob() ? blob()->size : tag(); }
   const char* data() const { return is_blob() ? blob()->data() : raw_; }
   std::string_view view() const { return {data(), size()}; }
-  // The shared block, null for a short string; for handing the bytes on by reference.
+  // The shared block, for passing the bytes on by reference; null for a short string.
   Blob* shared() const { return is_blob() ? blob() : nullptr; }
 
   void assign(std::string_view text) {
@@ -116,7 +116,7 @@ class Bytes {
   void append(std::string_view text);
   // Grows with zero bytes (never shrinks) and returns the bytes for writing; unshares first.
   char* grow_zeroed(std::size_t size);
-  // Heap bytes this string holds beside its own 24.
+  // Heap bytes of this string, besides its own 24.
   std::size_t heap_size() const { return is_blob() ? sizeof(Blob) + blob()->capacity : 0; }
 
   friend bool operator==(const Bytes& a, std::string_view b) { return a.view() == b; }
@@ -147,7 +147,7 @@ class Bytes {
     }
   }
   void reassign(std::string_view text);
-  // For a string that becomes a block, or has one: makes it its own, and of that capacity at least.
+  // For a string that has, or becomes, a block: makes it unshared, with at least that capacity.
   void own_block(std::size_t capacity);
 
   alignas(8) char raw_[24];

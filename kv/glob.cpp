@@ -12,8 +12,8 @@ unsigned char fold(char c, Case letters) {
   return letters == Case::ignore ? static_cast<unsigned char>(std::tolower(u)) : u;
 }
 
-// Matches one character against the class that opens at pattern[at] == '['; `at` moves to its last character.
-// An unterminated class ends with the pattern, as Redis has it.
+// Matches one character against the class that starts at pattern[at] == '['; `at` moves to its last
+// character. As in Redis an unterminated class ends with the pattern.
 bool in_class(std::string_view pattern, std::size_t& at, char c, Case letters) {
   ++at;
   const bool negated = at < pattern.size() && pattern[at] == '^';
@@ -49,7 +49,7 @@ bool glob_match(std::string_view pattern, std::string_view text, Case letters) {
   constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::size_t p = 0;
   std::size_t t = 0;
-  std::size_t star_pattern = none;  // where to resume after the last star, and how much it has swallowed
+  std::size_t star_pattern = none;  // where to resume after the last star
   std::size_t star_text = 0;
   for (;;) {
     if (p < pattern.size() && pattern[p] == '*') {

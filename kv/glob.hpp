@@ -1,4 +1,4 @@
-// Glob patterns as KEYS, SCAN, PSUBSCRIBE and CONFIG GET take them: * ? [a-z] [^a] and backslash.
+// Glob patterns of KEYS, SCAN, PSUBSCRIBE and CONFIG GET: * ? [a-z] [^a] and backslash.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace weir::kv {
 
 enum class Case { exact, ignore };
 
-// Bounded: runs in time linear in the text for each star, with no recursion a client could deepen.
+// Bounded: for each star the time is linear in the text, and no recursion depends on the pattern.
 bool glob_match(std::string_view pattern, std::string_view text, Case letters = Case::exact);
 
 }  // namespace weir::kv

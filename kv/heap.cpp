@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-// GCC says so by macros, clang by features.
+// GCC announces sanitizers by macros, clang by features.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEIR_SANITIZERS_HEAP
 #elif defined(__has_feature)
@@ -18,7 +18,7 @@
 #endif
 
 #if defined(WEIR_SANITIZERS_HEAP)
-// GCC ships the sanitizers' allocator without its header.
+// GCC comes with the sanitizers' allocator but without its header.
 extern "C" std::size_t
 __sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifier): its name
 #endif
@@ -49,8 +49,8 @@ void free_zeroed(void* at) noexcept { std::free(at); }
 
 namespace {
 
-// A thread has a count to itself, so that counting is no locked instruction; those that come when all but the
-// last are taken share that one. Negative where others' pieces are freed.
+// Each thread has a count of its own, so that counting needs no locked instruction. When all but the last are
+// taken, further threads share the last. A count is negative if the thread frees other threads' memory.
 struct alignas(64) Count {
   std::atomic<std::ptrdiff_t> bytes{0};
 };
@@ -69,7 +69,7 @@ void count(std::ptrdiff_t change) {
     bytes.store(bytes.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
 }
 
-// With what the heap rounded it up to, as Redis counts; glibc takes eight bytes more in front of each piece.
+// The size to which the heap rounded it up, as Redis counts. glibc needs eight more bytes in front of it.
 std::ptrdiff_t footprint(void* at) { return static_cast<std::ptrdiff_t>(malloc_usable_size(at)); }
 
 void* counted(void* at) {
@@ -83,7 +83,7 @@ void free_counted(void* at) noexcept {
   std::free(at);
 }
 
-// As the standard wants it of operator new ([new.delete.single]).
+// Fails as the standard demands of operator new ([new.delete.single]).
 template <class Allocate>
 void* counted_or_bad_alloc(Allocate allocate) {
   for (;;) {
@@ -118,7 +118,7 @@ void free_zeroed(void* at) noexcept { free_counted(at); }
 
 }  // namespace weir::kv
 
-// All other forms call these.
+// All other forms of operator new call these.
 void* operator new(std::size_t bytes) {
   return weir::kv::counted_or_bad_alloc([bytes] { return std::malloc(bytes != 0 ? bytes : 1); });
 }

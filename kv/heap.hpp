@@ -1,10 +1,10 @@
 // The heap, counted.
 //
-// How many bytes are used is asked for every command where maxmemory is set, and glibc answers by walking all
-// free chunks (mallinfo2), which takes milliseconds once a million small keys were deleted. So what operator
-// new and allocate_zeroed() give is counted as it comes and goes, each piece with what the heap rounds it up
-// to. Not counted is what libraries take from malloc themselves, OpenSSL first of all; Redis leaves that out,
-// too. The sanitizers have a heap, and a count, of their own.
+// With maxmemory set, each command needs the number of used bytes. glibc would walk all free chunks
+// (mallinfo2), which takes milliseconds after a million small keys were deleted. So memory from operator new
+// and allocate_zeroed() is counted as it is allocated and freed, each piece with the size to which the heap
+// rounds it up. Memory that libraries, OpenSSL first, take from malloc themselves is not counted; Redis omits
+// it, too. The sanitizers have their own heap and count.
 //
 // Threading: any thread, at any time.
 #pragma once
@@ -13,15 +13,15 @@
 
 namespace weir::kv {
 
-std::size_t used_memory();  // a few nanoseconds
+std::size_t used_memory();  // takes a few nanoseconds
 
-// For pieces that will be resized: the heap grows a large one where it lies, if it can, and copies it if not.
-// resized() keeps the old piece when it throws std::bad_alloc, as allocate() does.
+// For memory that will be resized: the heap grows a large piece in place if it can, and copies it otherwise.
+// Both throw std::bad_alloc; resized() then keeps the old piece.
 void* allocate(std::size_t bytes);
 void* resized(void* at, std::size_t bytes);
 void free_allocated(void* at) noexcept;
 
-// Zeros. Large pieces take no memory before they are touched. Throws std::bad_alloc.
+// Zeroed memory. Large pieces use no memory before they are touched. Throws std::bad_alloc.
 void* allocate_zeroed(std::size_t bytes);
 void free_zeroed(void* at) noexcept;
 

@@ -34,8 +34,8 @@ using namespace weir::kv;
 
 std::string log_path;  // empty: standard output
 
-// Opened for each line, as Redis does: a file that was moved away is followed by a new one. Null: it cannot
-// be written.
+// Opened for each line, as Redis does, so that a new file replaces one that was moved away.
+// Null: it cannot be written.
 std::FILE* open_log() { return log_path.empty() ? stdout : std::fopen(log_path.c_str(), "ae"); }
 
 void close_log(std::FILE* file) { file == stdout ? std::fflush(file) : std::fclose(file); }
@@ -60,7 +60,7 @@ std::int64_t wall_clock_us() {
   return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-// Asks for descriptors for so many clients and some for the server itself; returns for how many there are.
+// Asks for descriptors for so many clients and some for the server itself; returns how many clients fit.
 std::int64_t make_way_for_clients(std::int64_t clients) {
   constexpr rlim_t for_the_server = 32;
   rlimit limit{};
@@ -95,7 +95,7 @@ int complain(const std::string& text) {
   return 1;
 }
 
-// False: there is none of this server's.
+// False: this server has not written one.
 bool write_pidfile(const Server& server) {
   if (server.settings.pidfile.empty()) return false;
   std::ofstream file(server.settings.pidfile);
@@ -106,7 +106,7 @@ bool write_pidfile(const Server& server) {
   return false;
 }
 
-// Not empty: why the server cannot work in its directory.
+// Returns why the server cannot work in its directory; empty: it can.
 std::string enter_directory(Settings& settings) {
   if (chdir(settings.dir.c_str()) != 0)
     return "cannot work in " + settings.dir + ": " + std::strerror(errno) + ". Check --dir.";
@@ -115,7 +115,7 @@ std::string enter_directory(Settings& settings) {
   return {};
 }
 
-// The directory to work in, and the log file. Not empty: what is wrong with them.
+// Enters the working directory and opens the log file. Returns what is wrong with them; empty: nothing.
 std::string enter_surroundings(Settings& settings) {
   if (std::string wrong = enter_directory(settings); !wrong.empty()) return wrong;
   log_path = settings.logfile;
@@ -141,8 +141,8 @@ Surroundings surroundings_of(const StartOptions& options, const char* program) {
           {}};
 }
 
-// Reads what an earlier run kept: its log if one is kept, or its snapshot. Not empty: why the server cannot
-// run.
+// Reads the data of an earlier run: from the log if it is on, otherwise from the snapshot. Returns why the
+// server cannot run; empty: it can.
 std::string load_data(Server& server, const std::function<bool()>& go_on) {
   if (server.gateway != nullptr) return {};
   const auto loaded =
@@ -150,7 +150,7 @@ std::string load_data(Server& server, const std::function<bool()>& go_on) {
   return loaded ? "" : loaded.error();
 }
 
-// The settings that were given and mean nothing here.
+// The given settings that have no effect here.
 std::string without_effect(const Settings& settings) {
   std::string line;
   for (std::string_view name : settings.given_without_effect)
@@ -158,7 +158,7 @@ std::string without_effect(const Settings& settings) {
   return line;
 }
 
-// Opens the listeners and says where they are. Not empty: why the server cannot run.
+// Opens the listeners and logs their addresses. Returns why the server cannot run; empty: it can.
 std::string begin_listening(Server& server) {
   if (auto passes_on = cluster::pass_on_to_cluster(server); !passes_on) return passes_on.error();
   if (auto listening = server.listen(); !listening) return listening.error();
@@ -177,8 +177,8 @@ std::string begin_listening(Server& server) {
   return {};
 }
 
-// --check-config: says all that is wrong with the options, and what the server would complain of when it
-// starts.
+// --check-config: prints all errors in the options, and those that the server
+// would report at its start.
 int check_config(StartOptions options, const char* program) {
   std::vector<std::string> wrong = std::move(options.wrong);
   if (std::string why = enter_directory(options.settings); !why.empty()) {
@@ -260,10 +260,10 @@ int run(StartOptions options, const char* program) {
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // a server outlives the terminal it was started from, as Redis does
+  std::signal(SIGHUP, SIG_IGN);  // as in Redis, the server outlives its terminal
   keep_freed_memory();
   const std::vector<std::string> arguments(words + 1, words + count);
-  // An option wins over the environment variable.
+  // An option overrides the environment variable.
   const std::string provider = environment("WEIR_RDMA_PROVIDER");
   auto options = parse_options(arguments);
   if (!options) {

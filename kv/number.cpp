@@ -38,7 +38,7 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
 }
 
 namespace {
-// strtod and strtold want a terminated string; what is longer than this is no number anyone sends.
+// strtod and strtold need a terminated string; nobody sends a longer number than this.
 constexpr std::size_t longest_float_text = 5 * 1024;
 
 template <class Float, Float (*convert)(const char*, char**)>
@@ -109,7 +109,7 @@ std::string_view format_int(std::int64_t value, IntText& buffer) {
 std::string format_double(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   if (std::isnan(value)) return "nan";
-  constexpr double exact = 4503599627370496.0;  // 2^52: below it every integer is itself
+  constexpr double exact = 4503599627370496.0;  // 2^52: below it every integer is exact
   if (value == 0) return std::signbit(value) ? "-0" : "0";
   if (value > -exact && value < exact && value == std::trunc(value)) {
     IntText buffer;

@@ -1,21 +1,21 @@
-// Containers that one request made large give their memory back when it is over: an idle client, and a server
-// whose clients went, must not keep it for ever.
+// Frees the memory of containers that one request made large, once it is over. Otherwise an idle client, or a
+// server whose clients have gone, would keep it for ever.
 #pragma once
 
 #include <cstddef>
 
 namespace weir::kv {
 
-inline constexpr std::size_t kept_places = 64;  // from request to request
+inline constexpr std::size_t kept_places = 64;  // kept from one request to the next
 
-// Of a vector: empties it.
+// Empties a vector.
 template <class List>
 void empty_list(List& list) {
   list.clear();
   if (list.capacity() > kept_places) list.shrink_to_fit();
 }
 
-// Of a hash table that something was erased from.
+// For a hash table after an erase.
 template <class Table>
 void free_if_empty(Table& table) {
   if (table.empty() && table.capacity() > kept_places) table = {};

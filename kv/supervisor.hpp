@@ -1,4 +1,4 @@
-// Tells the one who started the server, if that is systemd or the like, how far it is: sd_notify(3).
+// Tells systemd, or whatever service manager started the server, about its progress: sd_notify(3).
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace weir::kv {
 
-// Sends `state`, as "READY=1", to the socket whose name is in $NOTIFY_SOCKET: a path, or @NAME for one
-// without a file. Nothing happens where nobody listens there, or the name is empty.
+// Sends `state`, such as "READY=1", to the socket named in $NOTIFY_SOCKET: a path, or @NAME for an abstract
+// socket. Does nothing if the name is empty or nobody listens there.
 void tell_supervisor(const std::string& socket, std::string_view state);
 
 }  // namespace weir::kv

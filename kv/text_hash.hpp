@@ -1,4 +1,4 @@
-// Sets and maps of texts, which clients choose: hashed under the process's secret (hash/keyed.hpp).
+// Sets and maps of texts that clients choose: hashed with the process's secret (hash/keyed.hpp).
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
