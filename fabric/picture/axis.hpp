@@ -1,4 +1,4 @@
-// From values to places on the page, and which values get a tick.
+// Maps values to places on the page, and chooses the values that get a tick.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +31,14 @@ struct Axis {
           if (tick >= from * 0.999 && tick <= to * 1.001) list.push_back(tick);
         }
       if (list.size() >= few || decades >= 1) return list;
-      list.clear();  // a part of a decade: even steps stand far enough apart, and there may be no 1, 2 or 5
+      list.clear();  // within a decade even steps are far enough apart, and there may be no 1, 2 or 5
                      // in it
     }
     const double rough = (to - from) / 6;
     const double power = std::pow(10, std::floor(std::log10(rough)));
     const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
     for (double tick = std::ceil(from / step - 1e-9) * step; tick <= to + step * 1e-9; tick += step)
-      list.push_back(tick + 0.0);  // -0.0, which ceil gives, would be written as "-0"
+      list.push_back(tick + 0.0);  // ceil may give -0.0, which would be written as "-0"
     return list;
   }
 };

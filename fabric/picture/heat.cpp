@@ -15,7 +15,7 @@ unsigned shade(double value, double most) {
   return std::clamp(static_cast<unsigned>(std::ceil(value / most * shades)), 1u, shades);
 }
 
-// Neighbouring moments that look alike are one box: the page stays small.
+// Neighbouring moments that look alike become one box, which keeps the page small.
 template <class Look, class Draw>
 void runs(std::size_t count, Look look, Draw draw) {
   for (std::size_t from = 0, i = 1; i <= count; ++i)

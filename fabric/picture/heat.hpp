@@ -1,5 +1,5 @@
-// Rows over time, each moment the darker the more: where and when, of more rows than lines in a plot could be
-// told apart.
+// Rows over time, darker for higher values. Shows where and when, for more rows than a plot
+// could show as separate lines.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace weir::fabric {
 
 struct HeatRow {
   std::string name;
-  std::vector<double> values;  // one a moment; 0: nothing is drawn
-  std::vector<bool> held;      // the same; underlined in red
+  std::vector<double> values;  // one per moment; 0: nothing is drawn
+  std::vector<bool> held;      // likewise; underlined in red
 };
 
 struct HeatMap {
   std::string title{}, x_label{};
-  std::string value_name{}, held_name{};  // what is darker; what is underlined
-  std::vector<double> moments{};          // ascending; each lasts until the next, the last until x_to
+  std::string value_name{}, held_name{};  // meaning of dark, and of the underline
+  std::vector<double> moments{};          // ascending; each lasts until the next one, the last until x_to
   double x_to = 0;
   std::vector<HeatRow> rows{};
 };

@@ -10,7 +10,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr double width = 1060, margin = 16, row_gap = 140, top = 44;
-constexpr std::size_t most_links = 6000;  // more would be a grey area, and megabytes
+constexpr std::size_t most_links = 6000;  // more would be a grey area of megabytes
 constexpr std::size_t most_hosts = 1024;
 constexpr double name_fits = 34;
 
@@ -82,7 +82,7 @@ class Drawing {
     height_ = 440;
   }
 
-  // Squares below their first switch (beside it in a circle), as many in a row as fit.
+  // Hosts are squares below their first switch (beside it in a circle), as many in a row as fit.
   void place_hosts() {
     double lowest = height_;
     for (const auto node : switches_) {
@@ -110,7 +110,7 @@ class Drawing {
 
   double box_height(NodeId node) const { return std::clamp(box_of_[node.index], 10.0, 28.0); }
 
-  // Ends at the border of the boxes, so that arrowheads are seen; to the side by so much.
+  // Lines end at the border of the boxes, so that arrowheads are visible; `aside` shifts them sideways.
   std::pair<Point, Point> ends(PortId from, double aside) const {
     const auto a = at_[network_[from].node.index], b = at_[network_.neighbor(from).index];
     const double length = std::max(std::hypot(b.x - a.x, b.y - a.y), 1e-9);
@@ -144,7 +144,7 @@ class Drawing {
     for (const auto& [port, mark] : map_.links) {
       if (!between_switches(port) || alike[mark.css] > most_links) continue;
       const bool few = alike[mark.css] <= 60;
-      // Two directions that are both marked stand side by side.
+      // If both directions are marked, they are drawn side by side.
       const bool both = map_.links.contains(network_[port].peer);
       const auto [from, to] = ends(port, mark.arrow ? 5 : both ? 1.2 + mark.width / 4 : 0);
       svg.raw("<g stroke-width=\"{:.1f}\" stroke-opacity=\"{:.2f}\"{}>", mark.width,
@@ -170,14 +170,14 @@ class Drawing {
     if (hosts == 0 || !host_at_.empty() || wide < 26) return;
     const auto number =
         wide < 50 ? std::to_string(hosts) : fmt::format("{} host{}", hosts, hosts == 1 ? "" : "s");
-    // Below the box; in a circle on its outer side, where no link goes.
+    // Below the box; in a circle on its outer side, where no link passes.
     if (network_.tiered) return svg.text("quiet small", {x, y + tall / 2 + 14}, Anchor::middle, number);
     const bool right = x >= width / 2;
     svg.text("quiet small", {x + (right ? 1 : -1) * (wide / 2 + 6), y + 4},
              right ? Anchor::start : Anchor::end, number);
   }
 
-  // Of rows whose boxes are too small for names.
+  // Names of rows whose boxes are too small for names.
   void row_names(Svg& svg) const {
     for (const auto& [y, name] : row_names_) svg.text("quiet", {margin, y + 26}, Anchor::start, name);
   }
@@ -210,10 +210,10 @@ class Drawing {
   std::vector<NodeId> switches_;
   std::size_t links_ = 0;
   std::vector<Point> at_;       // by node
-  std::vector<double> box_of_;  // width of its box, by node
+  std::vector<double> box_of_;  // width of the box, by node
   std::map<NodeId, Point> host_at_;
   std::vector<std::pair<double, std::string>> row_names_;  // y and text
-  double slot_ = 66, square_ = 8;                          // of the lowest tier; of a host
+  double slot_ = 66, square_ = 8;                          // width for a node of the lowest tier; for a host
   double height_ = 400;
 };
 

@@ -7,7 +7,7 @@
 namespace weir::fabric {
 namespace {
 
-// Colours are named once, for light and for dark; everything else refers to the names.
+// Colours are named once, for light and dark; the rest of the style uses the names.
 constexpr std::string_view style = R"(
 :root { color-scheme: light dark; --quiet: #6b7280; --edge: #8884; --page: #fff; --card: #fff; --box: #fff;
   --bad: #d62828; --warn: #e0901f; --good: #3f9a58; --note: #8a8f98;

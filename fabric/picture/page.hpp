@@ -1,4 +1,4 @@
-// The HTML page that a report is, and how numbers stand in it.
+// The HTML page of a report, and the format of its numbers.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace weir::fabric {
 
-// Up to and with <body>. One file that refers to no other.
+// Everything up to and including <body>. The page refers to no other file.
 std::string page_begin(std::string_view title);
 std::string page_end();
 

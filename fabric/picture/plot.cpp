@@ -11,7 +11,7 @@ constexpr double width = 1060, body = 210, left = 62, right = 14, head = 30, key
                  name_row = 34;
 constexpr std::size_t colours = 8;
 
-// The part of a line that is inside of x; where it leaves, up to the border.
+// The part of a line within the range of x; where it leaves, it is cut at the border.
 std::vector<std::pair<double, double>> clipped(const Line& line, const Axis& x) {
   std::vector<std::pair<double, double>> out;
   const auto between = [&](const auto& a, const auto& b, double at) {
@@ -91,7 +91,7 @@ class Drawing {
 
   bool has_keys() const { return plot_.lines.size() > 1 || !plot_.band_name.empty(); }
 
-  // Names of lines stand in rows below the title, so that every plot's axis begins and ends alike.
+  // Names of lines are in rows below the title, so that the axes of all plots begin and end alike.
   void place_keys() {
     top_ = head;
     if (!has_keys()) return;
@@ -127,7 +127,7 @@ class Drawing {
     }
     svg.line("axis", {x_.low, y_.low}, {x_.high, y_.low});
     if (!plot_.x_names.empty()) return named_axis(svg);
-    // The long name of a logarithmic axis has a line of its own; another's stands at the end of the numbers.
+    // The long name of a logarithmic axis has its own line; other names are at the end of the numbers.
     const auto name = axis_name(plot_.x_label, x_);
     const double free_until = x_.log ? width : x_.high - text_width(name) - 12;
     for (const double tick : x_.ticks()) {
@@ -138,7 +138,7 @@ class Drawing {
     svg.text("quiet", {x_.high, y_.low + (x_.log ? name_row : 18)}, Anchor::end, name);
   }
 
-  // Each limit's name stands on its line, at the right; where that would be over another name, left of it.
+  // A limit's name is on its line at the right, or further left if it would overlap another name.
   void limits(Svg& svg) const {
     struct Taken {
       double from, y;
@@ -161,8 +161,8 @@ class Drawing {
     return axis.log ? label + " (logarithmic)" : label;
   }
 
-  // The label has a line of its own: names reach the end of the axis. One that would touch the name before it
-  // is left out, its tick stays.
+  // The label has its own line, because names reach the end of the axis. A name that would touch the previous
+  // one is left out, but its tick stays.
   void named_axis(Svg& svg) const {
     double free_from = 0;
     for (std::size_t i = 0; i < plot_.x_names.size(); ++i) {
@@ -197,7 +197,7 @@ class Drawing {
 
   const Plot& plot_;
   Axis x_, y_;
-  std::vector<std::vector<std::pair<double, double>>> lines_;  // what is seen of each
+  std::vector<std::vector<std::pair<double, double>>> lines_;  // the visible part of each
   std::vector<Point> key_at_;
   double top_ = head, height_ = 0;
 };

@@ -1,5 +1,5 @@
-// One drawing as SVG text, to stand inside an HTML page (page.hpp). Elements take their colours from the
-// classes of the page's style sheet. Coordinates are the drawing's own, a tenth of a unit exact.
+// One drawing as SVG text for an HTML page (page.hpp). Elements get their colours from classes of the page's
+// style sheet. Coordinates are the drawing's own, rounded to a tenth of a unit.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,19 +20,19 @@ enum class Anchor { start, middle, end };
 
 class Svg {
  public:
-  // `label`: what a reader who cannot see it is told.
+  // `label` describes the drawing to readers who cannot see it.
   Svg(std::string_view css, double width, double height, std::string_view label);
 
-  // Where `tip` is not empty, it shows when the pointer rests there.
+  // A `tip` that is not empty appears when the pointer rests on the element.
   void rect(std::string_view css, double x, double y, double width, double height, std::string_view tip = {});
   void line(std::string_view css, Point from, Point to, std::string_view tip = {});
   void circle(std::string_view css, Point middle, double radius);
-  // Through all points. An area: closed, and filled by its class.
+  // Through all points. An area is closed and filled by its class.
   void polyline(std::string_view css, std::span<const Point> points);
   void area(std::string_view css, std::span<const Point> points);
   void text(std::string_view css, Point at, Anchor anchor, std::string_view words);
 
-  // Elements put there as they are: definitions, attributes that have no function here.
+  // Adds elements unchanged: definitions, or attributes that have no function here.
   template <class... Args>
   void raw(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
@@ -46,7 +46,7 @@ class Svg {
   std::string out_;
 };
 
-// About how wide a text of 12 px is: fonts differ, so it is on the generous side.
+// The approximate width of a text of 12 px, on the generous side because fonts differ.
 inline double text_width(std::string_view words) { return 6.9 * static_cast<double>(words.size()); }
 
 }  // namespace weir::fabric

@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t word_bits = 64;
 
-// The vertices, which do not depend on routes: a layer of them for all traffic, and one for packets in
-// tunnels where these have priorities of their own.
+// The vertices, which do not depend on routes: one layer for all traffic, and another for packets in tunnels
+// if these have their own priorities.
 struct Buffers {
   explicit Buffers(const Network& network)
       : of_port(network.ports.size(), none), out_of(network.nodes.size()) {
@@ -34,13 +34,13 @@ struct Buffers {
     }
   }
   std::vector<PortId> ports;                       // by vertex
-  std::vector<std::uint32_t> head;                 // by vertex: the node whose buffer it is
-  std::vector<std::uint32_t> of_port;              // by port: its vertex of the first layer
+  std::vector<std::uint32_t> head;                 // by vertex: the node that has the buffer
+  std::vector<std::uint32_t> of_port;              // by port: its vertex in the first layer
   std::vector<std::vector<std::uint32_t>> out_of;  // by node: the vertices that it fills at its neighbors
   std::uint32_t layer_size = 0;
 };
 
-// For each vertex the groups of hosts whose packets cross it.
+// For each vertex, the groups of hosts whose packets cross it.
 class Usage {
  public:
   Usage(const Network& network, const Buffers& buffers, const Routes& routes)
@@ -69,7 +69,7 @@ class Usage {
     }
   }
 
-  // Follows packets for the group from every switch that has hosts, those in a tunnel from where it begins.
+  // Follows packets for the group from every switch with hosts; packets in a tunnel, from its start.
   void follow(const Routes& routes, std::uint32_t group, std::vector<std::uint32_t>* crossed = nullptr) {
     visited_.assign(visited_.size(), false);
     std::vector<NodeId> queue = group < host_groups_ ? sources_ : tunnel_sources_[group - host_groups_];
@@ -87,7 +87,7 @@ class Usage {
       }
   }
 
-  // A group whose packets go from buffer p into buffer q, or none.
+  // A group whose packets go from buffer p to buffer q; or none.
   std::uint32_t shared_group(std::uint32_t p, std::uint32_t q) const {
     for (std::size_t w = 0; w < words_; ++w)
       if (const auto both = bits_[p * words_ + w] & bits_[q * words_ + w])
@@ -107,7 +107,7 @@ class Usage {
   }
 
  private:
-  // At this node packets of one group go on as those of another: into a tunnel, or out of it.
+  // At this node packets of one group change to another one: they enter a tunnel or leave it.
   struct Turn {
     std::uint32_t at, in, out;
   };
@@ -121,8 +121,8 @@ class Usage {
   std::vector<std::uint64_t> bits_;
   std::vector<bool> visited_;
   std::vector<NodeId> sources_;
-  std::vector<std::vector<NodeId>> tunnel_sources_;  // by group, behind those of hosts
-  std::vector<bool> remapped_;                       // likewise: all detours to its switch are
+  std::vector<std::vector<NodeId>> tunnel_sources_;  // by group, after the groups of hosts
+  std::vector<bool> remapped_;                       // likewise: all detours to its switch are remapped
   std::vector<Turn> turns_;
 };
 
@@ -136,9 +136,9 @@ Graph dependencies(const Buffers& buffers, const Usage& usage) {
   return graph;
 }
 
-// Tarjan's strongly connected components, without recursion. They come out in reverse topological order, so
-// the number of a component is an order: every edge between two of them goes from the higher number to the
-// lower.
+// Tarjan's strongly connected components, without recursion. They are found in reverse
+// topological order, so their numbers are an order: every edge between two components goes from
+// the higher number to the lower.
 struct Components {
   explicit Components(const Graph& graph)
       : of(graph.size(), none), index(graph.size(), none), low(graph.size()) {
@@ -195,7 +195,7 @@ struct Components {
   std::uint32_t count = 0;
 };
 
-// The shortest cycle through the first member that has one, breadth first inside the component.
+// The shortest cycle through the lowest member, found breadth first inside the component.
 std::vector<std::uint32_t> cycle_in(const Graph& graph, const Components& components,
                                     std::uint32_t component) {
   const auto start = std::ranges::min(components.members[component]);
@@ -236,7 +236,7 @@ class Search {
     report.cycles = cycles(graph_, components, usage_);
     if (scope == FailureScope::none || !report.cycles.empty()) return report;
     order(components);
-    // Routes that never turn up again follow this order whatever fails: they cannot close a circle.
+    // Routes that never turn up again follow this order whatever fails: they cannot close a cycle.
     const bool proven = order_is_of_tiers_ && network_.routing == RoutingRule::up_down &&
                         network_.static_routes.empty() && network_.detours.empty();
     for (std::uint32_t l = 0; l < network_.links.size(); ++l) {
@@ -258,8 +258,8 @@ class Search {
   }
 
  private:
-  // Numbers that grow along every edge. Where they can, they are those of going up, then down, which hold for
-  // every route without a valley and not only for the routes of today.
+  // Numbers that increase along every edge. If possible they are those of going up, then down, which hold for
+  // every route without a valley and not only for today's routes.
   void order(const Components& components) {
     order_.resize(graph_.size());
     const auto by_tier = [this](std::uint32_t vertex) {
@@ -280,8 +280,8 @@ class Search {
         }
   }
 
-  // Whether the routes of these groups, added to the graph, could close a cycle: it would need an edge
-  // against the order.
+  // Whether adding the routes of these groups to the graph could close a cycle, which requires
+  // an edge against the order.
   bool may_close(std::span<const std::uint32_t> groups) {
     std::vector<std::uint32_t> crossed;
     for (const auto group : groups) fresh_.follow(routes_, group, &crossed);
@@ -296,7 +296,7 @@ class Search {
     return against;
   }
 
-  // All dependencies after the failure. Groups that it did not touch cross what they crossed before.
+  // All dependencies after the failure. Groups that it did not affect cross the same buffers as before.
   std::vector<DependencyCycle> exact(const Routes::Change& change) {
     Usage now = usage_;
     now.forget_groups(change.refilled);
@@ -326,7 +326,7 @@ class Search {
     return out;
   }
 
-  // A host of the group; the switch where a tunnel ends.
+  // A host of the group, or the switch where its tunnel ends.
   NodeId held_by(std::uint32_t group) const {
     if (const auto hosts = routes_.hosts_of(group); !hosts.empty()) return hosts.front();
     return std::ranges::find_if(

@@ -55,7 +55,7 @@ class Findings {
 
   const Place& place(const SwitchPlan& kind) const { return network_[kind.switches.front()].place; }
 
-  // Not a fault: what is planned for the ports holds, and a model's figure may be of another variant.
+  // Not a fault: the plan for the ports is valid, and the model's figure may be for another variant.
   void capacity(const SwitchPlan& kind) {
     if (!kind.model->capacity_bps) return;
     double ports_bps = 0;
@@ -71,7 +71,7 @@ class Findings {
         place(kind));
   }
 
-  // A fault: config_db.json would name ports that the switch does not have.
+  // A fault: config_db.json would name ports that the switch lacks.
   void ports(const SwitchPlan& kind) {
     if (kind.model->ports.empty())
       add(Severity::note, "ports_not_known",
@@ -146,8 +146,8 @@ class Findings {
           place(kind));
   }
 
-  // A CNP at most halves a rate, and a flow gets one in 50 us: what `senders` at line rate pile up while
-  // their sum comes down to one line rate.
+  // A CNP at most halves a rate, and a flow gets one every 50 us: the bytes that `senders` at line rate pile
+  // up while their sum falls to one line rate.
   static constexpr double cnp_interval_ns = 50e3;
   static double settling_bytes(double senders, double bytes_per_ns) {
     double bytes = 0;
@@ -155,8 +155,8 @@ class Findings {
     return bytes;
   }
 
-  // From an empty queue, `incast` senders at line rate: when does PFC fire, and has a CNP reached them by
-  // then?
+  // With `incast` senders at line rate and an empty queue: when does PFC start, and has a CNP
+  // reached the senders by then?
   void incast(const SwitchPlan& kind) {
     const auto senders = network_.hints.incast;
     if (senders < 2 || kind.port_count < 2) return;
@@ -235,7 +235,7 @@ class Findings {
                       link.cable.length_m, link.cable.return_length_m),
           link.place);
     }
-    // Cables of unequal length between the same two switches: equal-cost paths of unequal headroom and delay.
+    // Unequal cables between the same two switches: equal-cost paths of unequal headroom and delay.
     std::set<std::pair<NodeId, NodeId>> told;
     std::map<std::pair<NodeId, NodeId>, double> lengths;
     for (const auto& link : network_.links) {

@@ -5,7 +5,7 @@
 
 namespace weir::fabric {
 
-// Looks at everything else in the plan. Faults first, then warnings, then notes.
+// Examines everything else in the plan. Faults come first, then warnings, then notes.
 std::vector<Finding> find_faults(const Plan& plan);
 
 }  // namespace weir::fabric

@@ -18,7 +18,7 @@ constexpr std::array pause_responses = {
     PauseResponse{400'000'000'000, 905}, PauseResponse{800'000'000'000, 905},
 };
 
-constexpr double speed_in_cable = 1.98e8;  // m/s; the formula's figure
+constexpr double speed_in_cable = 1.98e8;  // m/s, as in the formula
 constexpr double minimal_packet_bytes = 64;
 constexpr double compensation_bytes = 2 * 1024;
 constexpr double bits = 8;
@@ -112,8 +112,8 @@ std::uint32_t worst_packet(std::uint32_t smallest, std::uint32_t largest, std::u
   const auto cells_per_byte = [cell](std::uint32_t packet) {
     return std::ceil(double(packet) / cell) / (packet + preamble_and_gap_bytes);
   };
-  // Either the smallest, or one of those that need one byte of another cell. Of these the next wastes most,
-  // but where a cell is smaller than what a packet costs beside its bytes: there the last does.
+  // The worst is the smallest packet, or one that needs a single byte of another cell. Of the latter, the
+  // next one wastes most; but if a cell is smaller than the overhead of a packet, the last one does.
   const auto next = (smallest + cell - 1) / cell * cell + 1, last = (largest - 1) / cell * cell + 1;
   auto worst = smallest;
   for (const auto packet : {next, last})

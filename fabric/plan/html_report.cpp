@@ -48,7 +48,7 @@ void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port
   out += "</div>\n";
 }
 
-// A share as its percentage and, behind it, a bar.
+// A share as a percentage, with a bar.
 std::string bar_cell(double share) {
   return fmt::format(
       "<td class=\"bar\" style=\"background-size: {0:.1f}% 3px; background-position: 0 100%\">{0:.2f} %</td>",

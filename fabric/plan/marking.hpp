@@ -1,8 +1,8 @@
-// ECN marks: where WRED begins and ends to mark, so that it acts before PFC does.
+// ECN marks: where WRED starts and stops increasing, so that it acts before PFC.
 //
 // PFC counts at ingress, WRED at egress. When an ingress priority group reaches its XOFF limit T, its bytes
-// stand in at most `spread` egress queues, so the longest of these holds T / spread or more. Kmax <= T /
-// spread therefore means: by the time PFC fires, a queue in front of it marks every packet.
+// are in at most `spread` egress queues, so the longest holds at least T / spread. So Kmax <= T / spread
+// means that when PFC starts, a queue in front of it marks every packet.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ double mark_probability(double queue_bytes, double kmin_bytes, double kmax_bytes
 
 struct MarkInput {
   std::uint64_t speed_bps = 0;         // of the egress port
-  std::uint64_t xoff_limit_bytes = 0;  // T, with as many queues congested as are expected
+  std::uint64_t xoff_limit_bytes = 0;  // T, with the expected number of congested queues
   std::uint32_t spread = 1;
   std::uint32_t cell_bytes = 1;
-  std::optional<double> kmin_bytes = {}, kmax_bytes = {}, pmax = {};  // the user's
+  std::optional<double> kmin_bytes = {}, kmax_bytes = {}, pmax = {};  // from the user
 };
 
 struct Marks {
@@ -30,7 +30,7 @@ struct Marks {
   std::string inequality;         // "Kmin 99,936 < Kmax 399,888 <= XOFF limit 3,287,712"
 };
 
-// HPCC's 100 KB / 400 KB for each 25 Gb/s and Pmax 20 %, lowered where the bound asks for it.
+// HPCC's 100 KB and 400 KB per 25 Gb/s and Pmax 20 %, lowered if the bound requires it.
 Marks place_marks(const MarkInput& in);
 
 }  // namespace weir::fabric

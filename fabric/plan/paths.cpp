@@ -21,7 +21,7 @@ double one_way_ns(const Network& network, const Routes& routes, NodeId from, Nod
   return ns;
 }
 
-// Spreads each group's traffic along its routes, a node after all nodes that send to it.
+// Spreads each group's traffic along its routes; each node follows all nodes that send to it.
 class Spreading {
  public:
   Spreading(const Network& network, const Routes& routes)
@@ -56,7 +56,7 @@ class Spreading {
   }
 
   void spread(std::uint32_t group) {
-    double taken = 0;  // the share of everybody's traffic that goes to this group
+    double taken = 0;  // the share of all traffic that goes to this group
     for (const auto host : routes_.hosts_of(group)) taken += host_bps(network_[host]);
     const double share = taken / offered_bps_;
     std::ranges::fill(inflow_, 0.0);
@@ -85,8 +85,8 @@ class Spreading {
   const Routes& routes_;
   std::vector<NodeId> switches_;
   std::vector<double> load_bps_;        // by port
-  std::vector<double> inflow_;          // by node, of the group being spread
-  std::vector<double> from_hosts_bps_;  // by node: what all hosts at it send
+  std::vector<double> inflow_;          // by node, for the current group
+  std::vector<double> from_hosts_bps_;  // by node: what its hosts send in total
   std::vector<std::uint32_t> waiting_for_;
   double offered_bps_ = 0;
 };

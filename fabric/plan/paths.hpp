@@ -1,5 +1,5 @@
-// What follows from the routed paths: how long the longest is, and which links would be loaded beyond their
-// speed.
+// Consequences of the routes: the delay of the longest path, and the links that would
+// carry more than their speed.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace weir::fabric {
 
-// There and back without queues: cables, switches, and one full frame stored at each hop. Over pairs of a
-// first host and one of each group, which is all pairs in a network from a generator.
+// Round trip without queues: cables, switches, and one full frame stored at each hop. Considers pairs of a
+// first host and one host of each group: all pairs, in a generated network.
 double longest_rtt_ns(const Network& network, const Routes& routes);
 
-// Links between switches that carry more than their speed when every host sends at its speed to all others
-// alike and ECMP splits evenly. The worst first.
+// Links between switches that carry more than their speed if every host sends at its speed to all others
+// equally, and ECMP splits evenly. The worst come first.
 std::vector<LinkLoad> hot_links(const Network& network, const Routes& routes);
 
 }  // namespace weir::fabric

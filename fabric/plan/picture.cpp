@@ -17,7 +17,7 @@ struct Part {
   std::uint64_t bytes;
 };
 
-// Names of the parts, in a row below their bar.
+// The names of the parts, in a row below their bar.
 void keys(Svg& svg, double y, const std::vector<std::pair<std::string, std::string>>& class_and_text) {
   double x = 0;
   for (const auto& [css, text] : class_and_text) {
@@ -27,7 +27,7 @@ void keys(Svg& svg, double y, const std::vector<std::pair<std::string, std::stri
   }
 }
 
-// What ports set aside, to the scale of all of it: for each kind of port, each of its ports, each of its
+// The parts that ports set aside, to scale: for each kind of port, each of its ports, and each of its
 // lossless priority groups.
 void slices(Svg& svg, double y, const SwitchPlan& kind, const Network& network) {
   const auto groups = static_cast<double>(network.classes.lossless.size());
@@ -137,8 +137,8 @@ std::string queue_picture(const SwitchPlan& kind, const PortPlan& port) {
   bar(marks.kmin_bytes, std::min(marks.kmax_bytes, total), "marking");
   bar(marks.kmax_bytes, xoff, "shared");
   bar(xoff, end, "headroom");
-  // A label above or below the bar, turned inward at the ends; in a second row where it would touch the one
-  // before it.
+  // Labels are above or below the bar and turn inward at the ends. A label that would touch the previous
+  // one goes into a second row.
   double above_until = -1, below_until = -1;
   const auto tick = [&](std::uint64_t bytes, std::string_view name, bool above) {
     const double x = at(bytes);

@@ -1,8 +1,8 @@
-// The plan of a whole network: for each kind of switch in it the split of its buffer, alpha, XOFF and XON;
-// for each kind of port headroom and ECN marks; and what is wrong or risky, in plain words.
+// The plan of a whole network. For each kind of switch: the split of its buffer, alpha, XOFF and XON. For
+// each kind of port: headroom and ECN marks. And what is wrong or risky, in plain words.
 //
-// Switches that are alike (same model, same ports on the same cables) share a SwitchPlan, ports that are
-// alike a PortPlan: a plan of three thousand ports is read in a screen.
+// Switches that are alike (same model, same ports on the same cables) share a SwitchPlan; equal ports share a
+// PortPlan. So a plan of three thousand ports fits on a screen.
 #pragma once
 
 #include <string>
@@ -16,33 +16,33 @@
 
 namespace weir::fabric {
 
-// How queues that are not strict share a port (DWRR), as configured and as simulated.
+// The weights by which queues that are not strict share a port (DWRR), configured and simulated.
 inline constexpr unsigned lossless_weight = 15, lossy_weight = 14;
 
 struct PortPlan {
   std::uint64_t speed_bps = 0;
   Cable cable;
-  std::string peer;           // "hosts", or the model of the switches at the other end
-  std::vector<PortId> ports;  // of all switches of the SwitchPlan
+  std::string peer;           // "hosts", or the model of the switches at the far end
+  std::vector<PortId> ports;  // on all switches of the SwitchPlan
   std::size_t ports_per_switch = 0;
   SonicHeadroom headroom;
   FirstPrinciples in_principle;
-  // What is planned: SONiC's figure, raised to that of first principles where it is larger, and to that of
-  // the switch's other ports of the same profile.
+  // The planned value: SONiC's figure, raised to that of first principles if that is larger, and to the
+  // largest of the switch's ports with the same profile.
   std::uint64_t xoff = 0;
   Marks marks;
-  std::string profile;  // SONiC's name: pg_lossless_100000_40m_profile
-  // Kept for each priority group whatever its use.
+  std::string profile;  // in SONiC: pg_lossless_100000_40m_profile
+  // Reserved for each priority group, used or not.
   std::uint64_t guaranteed() const { return headroom.xon + headroom.overhead; }
   std::uint64_t size() const { return guaranteed() + xoff; }
 };
 
-// One switch's buffer, in bytes. reserved + guaranteed + headroom + shared == buffer when it fits.
+// One switch's buffer, in bytes. If it fits, reserved + guaranteed + headroom + shared == buffer.
 struct BufferSplit {
   std::uint64_t buffer = 0;
-  std::uint64_t reserved = 0;      // not for lossless traffic: SwitchModel's, and what is no whole cell
-  std::uint64_t guaranteed = 0;    // of all priority groups: their XON marks, and a frame with eight lanes
-  std::uint64_t headroom = 0;      // set aside: the sum, or the shared pool
+  std::uint64_t reserved = 0;      // not for lossless traffic: from SwitchModel, and incomplete cells
+  std::uint64_t guaranteed = 0;    // of all priority groups: XON marks, and a frame for eight lanes
+  std::uint64_t headroom = 0;      // set aside: the sum or the shared pool
   std::uint64_t headroom_sum = 0;  // of all priority groups
   std::uint64_t shared = 0;        // whole cells
   bool fits = false;
@@ -52,27 +52,27 @@ struct SwitchPlan {
   std::vector<NodeId> switches;
   const SwitchModel* model = nullptr;
   std::vector<PortPlan> ports;
-  std::size_t port_count = 0;  // of one switch
+  std::size_t port_count = 0;  // per switch
   BufferSplit split;
   int dynamic_th = 0;
-  std::uint64_t xoff_limit_one = 0;  // of one congested priority group
-  std::uint64_t xoff_limit = 0;      // of each of TrafficHints::congested_queues
-  std::uint64_t xon_offset = 0;      // resume this far below the limit
+  std::uint64_t xoff_limit_one = 0;  // for one congested priority group
+  std::uint64_t xoff_limit = 0;      // for each of TrafficHints::congested_queues
+  std::uint64_t xon_offset = 0;      // how far below the limit it resumes
   std::uint32_t watchdog_detection_ms = 0, watchdog_restoration_ms = 0, watchdog_poll_ms = 0;
 };
 
-enum class Severity { note, warning, fault };  // a fault: the network would lose packets or stop
+enum class Severity { note, warning, fault };  // fault: the network would lose packets or stop
 
 struct Finding {
   Severity severity;
-  std::string code;  // "headroom_does_not_fit": for scripts
+  std::string code;  // "headroom_does_not_fit", for scripts
   std::string text;
-  Place place;  // of what to change, where it is one place
+  Place place;  // where to make a change, if that is one place
 };
 
 struct LinkLoad {
-  PortId port;   // sends
-  double share;  // of the link, when every host sends at its speed to all others alike
+  PortId port;   // the sending port
+  double share;  // of the link's speed, if every host sends at its speed to all others equally
 };
 
 struct Plan {
@@ -80,8 +80,8 @@ struct Plan {
   std::vector<SwitchPlan> switches;
   std::vector<Finding> findings;  // faults first
   DeadlockReport deadlock;
-  std::vector<LinkLoad> hot_links;  // loaded beyond their speed, the worst first
-  double rtt_ns = 0;                // unloaded, of the longest path
+  std::vector<LinkLoad> hot_links;  // overloaded links, the worst first
+  double rtt_ns = 0;                // of the longest path, unloaded
   bool has(Severity severity) const;
 };
 

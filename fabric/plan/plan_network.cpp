@@ -14,7 +14,7 @@
 namespace weir::fabric {
 namespace {
 
-constexpr std::uint32_t watchdog_ms = 200;  // SONiC's default for 32 ports; longer in proportion for more
+constexpr std::uint32_t watchdog_ms = 200;  // SONiC's default for 32 ports; proportionally longer for more
 constexpr std::size_t watchdog_ports = 32;
 constexpr std::uint32_t eight_lanes = 8;
 
@@ -23,7 +23,7 @@ std::string peer_of(const Network& network, PortId port) {
   return node.kind == NodeKind::host ? "hosts" : network.model_of(node).name;
 }
 
-// What decides a port's plan, in the order in which the plans are listed.
+// Everything that determines a port's plan, in the order of the listing.
 auto port_key(const Network& network, PortId port) {
   const auto& link = network[network[port].link];
   return std::tuple(link.speed_bps, peer_of(network, port), network.outbound_delay_ns(port),
@@ -39,7 +39,7 @@ bool in_eight_lanes(const Network& network, const PortPlan& port) {
 SonicHeadroomInput sonic_input(const Network& network, const SwitchModel& model, const PortPlan& port) {
   SonicHeadroomInput in;
   in.speed_bps = port.speed_bps;
-  // The formula doubles one length; the mean of the two is right for a cable with different strands.
+  // The formula doubles one length; for a cable with unequal strands the mean is right.
   in.cable_m = (port.cable.length_m + port.cable.return_length_m) / 2;
   in.port_mtu_bytes = network.classes.mtu_bytes;
   in.lossless_mtu_bytes = network.classes.lossless_mtu_bytes;
@@ -64,7 +64,7 @@ FirstPrinciplesInput principles_input(const Network& network, const SwitchModel&
   in.pfc_generation_ns = model.pfc_generation_ns;
   in.blocking_frame_bytes = network.classes.mtu_bytes;
   in.pfc_frame_bytes = pfc_frame_bytes;
-  in.phy_ns = 4 * (model.phy_ns + model.gearbox_ns + model.macsec_ns);  // two ends, two ways
+  in.phy_ns = 4 * (model.phy_ns + model.gearbox_ns + model.macsec_ns);  // two ends, two directions
   in.cable_out_ns = port.cable.length_m * port.cable.ns_per_m;
   in.cable_back_ns = port.cable.return_length_m * port.cable.ns_per_m;
   in.peer_frame_bytes = network.classes.lossless_mtu_bytes;
@@ -85,7 +85,7 @@ void add_ports(const Network& network, SwitchPlan& plan) {
     port.speed_bps = link.speed_bps;
     port.cable = link.cable;
     if (link.b == ports.front())
-      std::swap(port.cable.length_m, port.cable.return_length_m);  // seen from the port
+      std::swap(port.cable.length_m, port.cable.return_length_m);  // as seen from the port
     port.peer = peer_of(network, ports.front());
     port.ports_per_switch = ports.size() / plan.switches.size();
     port.ports = std::move(ports);
@@ -100,14 +100,14 @@ void add_ports(const Network& network, SwitchPlan& plan) {
                                in_eight_lanes(network, port) ? "_8lane" : "");
     plan.ports.push_back(std::move(port));
   }
-  // SONiC knows a port by its speed and a length in whole metres: what it cannot tell apart has one profile.
+  // SONiC identifies a port's profile by its speed and a length in whole metres; equal ones share it.
   std::map<std::string, std::uint64_t> largest;
   for (const auto& port : plan.ports) largest[port.profile] = std::max(largest[port.profile], port.xoff);
   for (auto& port : plan.ports) port.xoff = largest[port.profile];
 }
 
 BufferSplit split_of(const Network& network, const SwitchPlan& plan) {
-  // The chip refuses pools that are larger than its whole cells.
+  // The chip refuses pools larger than its number of whole cells.
   const auto whole_cells = [cell = plan.model->cell_bytes](std::uint64_t bytes) {
     return bytes - bytes % cell;
   };
@@ -138,7 +138,7 @@ void set_thresholds(const Network& network, SwitchPlan& plan) {
   const double alpha = alpha_of(plan.dynamic_th);
   plan.xoff_limit_one = limit_of_each(plan.split.shared, alpha, 1);
   plan.xoff_limit = limit_of_each(plan.split.shared, alpha, hints.congested_queues);
-  // Two frames: enough that one more frame does not cross the limit again at once, and too little to run dry.
+  // Two frames: enough that one more frame does not cross the limit again, and too few to run dry.
   const double cells = std::ceil(2.0 * network.classes.lossless_mtu_bytes / plan.model->cell_bytes);
   plan.xon_offset =
       static_cast<std::uint64_t>(overrides.xon_offset_bytes.value_or(cells * plan.model->cell_bytes));
@@ -146,14 +146,14 @@ void set_thresholds(const Network& network, SwitchPlan& plan) {
     port.marks = place_marks({port.speed_bps, plan.xoff_limit, hints.spread, plan.model->cell_bytes,
                               overrides.kmin_bytes, overrides.kmax_bytes, overrides.pmax});
   const auto scale = static_cast<std::uint32_t>((plan.port_count - 1) / watchdog_ports + 1);
-  const auto usual = std::min(watchdog_ms * scale, 1000u);  // no longer than SONiC allows to poll
+  const auto usual = std::min(watchdog_ms * scale, 1000u);  // SONiC's longest polling interval
   plan.watchdog_detection_ms = overrides.watchdog_detection_ms.value_or(usual);
   plan.watchdog_restoration_ms = overrides.watchdog_restoration_ms.value_or(usual);
   plan.watchdog_poll_ms = overrides.watchdog_poll_ms.value_or(
       std::min({usual, plan.watchdog_detection_ms, plan.watchdog_restoration_ms}));
 }
 
-// Alike: same model and the same number of each kind of port.
+// Switches are alike if they have the same model and the same number of each kind of port.
 std::vector<SwitchPlan> kinds_of_switches(const Network& network) {
   using Key = std::pair<std::uint32_t, std::map<PortKey, std::size_t>>;
   std::map<Key, std::size_t> known;

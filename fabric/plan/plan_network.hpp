@@ -10,7 +10,7 @@ struct PlanOptions {
   FailureScope failures = FailureScope::each_link;
 };
 
-// The plan keeps a pointer to the network.
+// The plan keeps a pointer to the network, which must outlive it.
 Plan plan_network(const Network& network, const PlanOptions& options = {});
 
 }  // namespace weir::fabric

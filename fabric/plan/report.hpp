@@ -9,12 +9,12 @@ namespace weir::fabric {
 
 std::string table_report(const Plan& plan);
 std::string json_report(const Plan& plan);
-// One file without references to others; the pictures are inline SVG.
+// A single file that refers to no other; its pictures are inline SVG.
 std::string html_report(const Plan& plan);
 
 // "leaf1 ... leaf64 (64 switches, sn3420, 56 ports each)"
 std::string title_of(const SwitchPlan& kind, const Network& network);
-// "net.toml:3:1: warning: ...\n", without the place where there is none
+// "net.toml:3:1: warning: ...", or without the place if there is none
 std::string text(const Finding& finding);
 // "100G", "2.5G"
 std::string speed_text(std::uint64_t bps);

@@ -10,14 +10,14 @@
 namespace weir::fabric {
 namespace {
 
-using SortedJson = nlohmann::json;  // keys sorted: the same plan gives the same bytes
-// The names that SONiC's own templates give: what is written replaces theirs.
+using SortedJson = nlohmann::json;  // sorted keys: the same plan gives the same bytes
+// The names in SONiC's own templates, so that these entries replace them.
 constexpr const char* map_name = "AZURE";
 constexpr const char* lossy_scheduler = "scheduler.0";
 constexpr const char* lossless_scheduler = "scheduler.1";
 constexpr const char* strict_scheduler = "scheduler.strict";
 constexpr int lossy_dynamic_th = 3;
-constexpr int widest_dynamic_th = 7;      // of what another limit is meant to bind first
+constexpr int widest_dynamic_th = 7;      // where another limit should apply first
 constexpr int lossy_port_minimum = 9216;  // of SONiC's egress_lossy_profile
 constexpr std::size_t network_control =
     7;  // the class that SONiC keeps out of the lossy group, without a queue
@@ -43,7 +43,7 @@ class SonicConfig {
   }
 
  private:
-  // Neighboring priorities in one entry, as "3-4"; `wanted` says which.
+  // Joins neighboring priorities into one entry such as "3-4"; `wanted` selects them.
   template <class Wanted>
   std::vector<std::string> ranges(Wanted wanted) const {
     std::vector<std::string> out;
@@ -57,7 +57,7 @@ class SonicConfig {
     return out;
   }
   bool lossless(std::size_t priority) const { return network_.classes.is_lossless(priority); }
-  // The priority group of all lossy traffic: one without PFC. `priorities` where there is no such traffic.
+  // The priority group of all lossy traffic: one without PFC. `priorities`: there is no such traffic.
   std::size_t lossy_group() const {
     std::size_t group = 0;
     while (group < priorities && lossless(group)) ++group;
@@ -75,7 +75,7 @@ class SonicConfig {
         {"type", "ingress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
     if (kind_.model->headroom_pool == HeadroomPool::shared)
       pools["ingress_lossless_pool"]["xoff"] = number(split.headroom);
-    // Everything: a lossless class must never be dropped at egress, for ingress has let it in.
+    // All of it: ingress has admitted a lossless class, so egress must never drop it.
     pools["egress_lossless_pool"] = {
         {"type", "egress"}, {"mode", "dynamic"}, {"size", number(egress_pool())}};
     pools["egress_lossy_pool"] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};

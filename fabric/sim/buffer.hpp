@@ -1,12 +1,12 @@
-// The MMU of a switch: who may still use its buffer. A packet is counted once against its ingress (port,
-// priority group) and once against its egress (port, queue), in whole cells.
+// The MMU of a switch: decides which packets may use its buffer. A packet counts once against its ingress
+// (port, priority group) and once against its egress (port, queue), in whole cells.
 //
 // An ingress priority group takes cells in this order: its guaranteed part, the shared pool up to its dynamic
 // threshold
 //     T = alpha * (pool - used)                                                         (Choudhury and Hahne)
-// and then, where it is lossless, headroom: the packet that no longer fits below T triggers XOFF and is the
-// first in headroom. Cells go back in the opposite order. XON follows when no headroom is used and the shared
-// part is at or below max(xon, T - xon_offset), SAI's rule.
+// and then, if it is lossless, headroom. The packet that no longer fits below T triggers XOFF and is the
+// first in headroom. Cells are freed in the opposite order. XON follows when no headroom is used and the
+// shared part is at most max(xon, T - xon_offset), which is SAI's rule.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace weir::fabric::sim {
 
-// alpha as a fixed-point factor: thresholds are exact and the same everywhere.
+// alpha as a fixed-point factor, so that thresholds are exact and equal on every machine.
 constexpr unsigned alpha_bits = 16;
 constexpr std::uint64_t alpha_factor(double alpha) {
   return static_cast<std::uint64_t>(alpha * (1u << alpha_bits));
@@ -51,14 +51,14 @@ struct alignas(64) PriorityGroup {
   std::uint32_t alpha = 0;
   std::uint32_t shared_most = 0;  // watermarks
   std::uint32_t headroom_most = 0;
-  std::uint32_t xoff_sent = 0;  // counters; refreshing frames included
+  std::uint32_t xoff_sent = 0;  // counters, including refresh frames
   std::uint32_t xon_sent = 0;
   std::uint32_t dropped = 0;
   bool lossless = false;
-  bool paused = false;  // XOFF is in force towards the peer
+  bool paused = false;  // XOFF is in force at the peer
 };
 
-enum class Admission : std::uint8_t { taken, over, dropped };  // over: taken into headroom
+enum class Admission : std::uint8_t { taken, over, dropped };  // over: admitted into headroom
 
 inline Admission admit(SharedPool& pool, PriorityGroup& group, std::uint32_t cells) {
   if (group.used_guaranteed + cells <= group.guaranteed) {

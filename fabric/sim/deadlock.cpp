@@ -1,6 +1,6 @@
-// Finds deadlocks that have happened: a cycle of queues, each stopped by PFC from a switch in which packets
-// that came from it wait in the next queue of the cycle, and none of which sent anything since the last look.
-// (A cycle that *could* happen is the planner's business.)
+// Finds deadlocks that have happened: a cycle of queues, none of which has sent anything since the last
+// check. PFC stops each queue, on behalf of a switch in which packets from that queue wait in the next one.
+// (The planner examines cycles that *could* happen.)
 #include <algorithm>
 
 #include "fabric/sim/simulation.hpp"
@@ -8,9 +8,9 @@
 namespace weir::fabric::sim {
 namespace {
 
-using Edges = std::vector<std::vector<std::uint32_t>>;  // of each place, where its edges lead
+using Edges = std::vector<std::vector<std::uint32_t>>;  // for each place, the places that its edges lead to
 
-// The places of one cycle, in order; none: there is none. Depth first: a place that is met again on the
+// The places of one cycle in order; empty: there is none. Depth first: a place met again on the
 // current path closes a cycle.
 std::vector<std::uint32_t> find_cycle(const Edges& next) {
   std::vector<std::uint8_t> state(next.size(), 0);  // 0 new, 1 on the path, 2 done
@@ -43,7 +43,7 @@ std::vector<std::uint32_t> find_cycle(const Edges& next) {
 
 void Simulation::check_deadlock() {
   rare_.push(now_ + run_.deadlock_check, RareKind::deadlock_check);
-  if (deadlocked_) return;  // one is enough, and the first is the cause
+  if (deadlocked_) return;  // one is enough: the first is the cause
   const std::vector<std::uint32_t> stuck = stuck_queues();
   if (stuck.size() < 2) return;
   const std::vector<std::uint32_t> cycle = find_cycle(stopped_by(stuck));
@@ -72,8 +72,8 @@ std::vector<std::uint32_t> Simulation::stuck_queues() {
   return stuck;
 }
 
-// Edges, by places in `stuck`: from a queue to those queues of the switch that stopped it which hold packets
-// from its link.
+// Edges, by places in `stuck`: from a queue to those queues, in the switch that stopped it, that
+// hold packets from its link.
 std::vector<std::vector<std::uint32_t>> Simulation::stopped_by(std::span<const std::uint32_t> stuck) const {
   Edges next(stuck.size());
   const auto place = [&](std::uint32_t name) {

@@ -1,11 +1,11 @@
-// What happens next. Two queues, because two kinds of events differ a thousandfold in number:
+// The coming events. There are two queues, because the numbers of their events differ a thousandfold:
 //
-// PortEvents: packets leaving ports and arriving at the far end. Packets on one wire arrive in the order they
-// left, so only the first of each wire has an event, and a port's transmitter has one: the queue is as long
-// as there are busy ports, not packets, and stays in the cache. An event is one 64-bit word, `time << 20 |
-// source`, so that comparing times breaks ties by source and a run is the same every time.
+// PortEvents: packets that leave ports and arrive at the far end. Packets on a wire arrive in order, so only
+// the first of each wire has an event, and a port's transmitter has one. So the queue is as long as the
+// number of busy ports, not packets, and stays in the cache. An event is one 64-bit word, `time << 20 |
+// source`: comparing times breaks ties by source, and every run is the same.
 //
-// RareEvents: timers, PFC frames, faults; a tie is broken by the order of scheduling.
+// RareEvents: timers, PFC frames, faults; ties are broken by the order of scheduling.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace weir::fabric::sim {
 
-// A min-heap with four children a node. Keys need not be unique.
+// A min-heap with four children per node. Keys need not be unique.
 class KeyHeap {
  public:
   bool empty() const { return keys_.empty(); }
@@ -64,55 +64,55 @@ class KeyHeap {
   std::vector<std::uint64_t> keys_;
 };
 
-// A calendar: a ring of buckets, each for a short stretch of time, and the sorted run of the stretch that is
-// being worked off. What is too far ahead, or more than a bucket holds, goes into a heap beside it; the first
-// of run and heap is the first of all. So pushing writes one word somewhere, and popping reads on; a heap
-// alone took a third of the simulator's time.
+// A calendar: a ring of buckets, each for a short stretch of time, and the sorted run of the
+// current stretch. Events too far ahead, or too many for a bucket, go into a heap; the earlier of
+// run and heap is the next event. So a push writes one word, and a pop reads on. A heap alone took
+// a third of the simulator's time.
 class PortEvents {
  public:
   static constexpr unsigned source_bits = 20;
   static constexpr std::uint32_t most_sources = 1u << source_bits;
-  // Each is two sources: its packets' arrivals and its own turns.
+  // Each port is two sources: its packets' arrivals and its own transmissions.
   static constexpr std::uint32_t most_ports = most_sources / 2;
 
   PortEvents() : keys_(ring * bucket_keys), counts_(ring), used_(ring / 64) {}
 
-  // Never 0: there is no event at the beginning of time.
+  // Never 0: no event is at the beginning of time.
   static std::uint64_t key(Ticks time, std::uint32_t source) { return time << source_bits | source; }
   static Ticks time_of(std::uint64_t key) { return key >> source_bits; }
   static std::uint32_t source_of(std::uint64_t key) { return key & (most_sources - 1); }
 
-  // May turn to the next bucket, which changes nothing that can be seen.
+  // May move to the next bucket, which is not visible from outside.
   bool empty() {
     if (head_ == tail_ && in_ring_ != 0) refill();
     return head_ == tail_ && heap_.empty();
   }
-  // The first one; no_key where there is none.
+  // The first event; no_key: none.
   static constexpr std::uint64_t no_key = ~std::uint64_t{0};
   std::uint64_t first() {
     if (head_ == tail_ && in_ring_ != 0) refill();
     const std::uint64_t far = heap_.empty() ? no_key : heap_.top();
     return head_ != tail_ && run_[head_] <= far ? run_[head_] : far;
   }
-  // Of a queue that is not empty.
+  // The queue must not be empty.
   std::uint64_t top() {
     if (head_ == tail_ && in_ring_ != 0) refill();
     return first_in_run() ? run_[head_] : heap_.top();
   }
-  // True once after each turn to another bucket: time to fetch what its events will touch.
+  // True once after each move to another bucket: time to prefetch what its events will use.
   bool turned() { return std::exchange(turned_, false); }
   std::span<const std::uint64_t> run() const { return {run_.data() + head_, tail_ - head_}; }
-  // The lower halves of the keys in the bucket behind the present one, unsorted.
+  // The lower halves of the keys in the bucket after the current one, unsorted.
   std::span<const std::uint32_t> following() const {
     const std::size_t place = (now_ + 1) % ring;
     return {&keys_[place * bucket_keys], counts_[place]};
   }
-  // The event so many behind the first, as far as the present stretch of time goes; 0: not known.
+  // The event `steps` after the first one, within the current stretch; 0: unknown.
   std::uint64_t ahead(std::uint32_t steps) const { return head_ + steps < tail_ ? run_[head_ + steps] : 0; }
 
   void push(std::uint64_t key) {
     const std::uint64_t stretch = time_of(key) >> stretch_bits;
-    if (in_ring_ == 0 && head_ == tail_) now_ = stretch;  // nothing is nearer
+    if (in_ring_ == 0 && head_ == tail_) now_ = stretch;  // no event is nearer
     if (stretch <= now_) return push_into_run(key);
     if (stretch - now_ >= ring) return heap_.push(key);
     const std::size_t place = stretch % ring;
@@ -122,7 +122,7 @@ class PortEvents {
     ++in_ring_;
   }
 
-  // The one that top() gives.
+  // Removes the event that top() returns.
   void pop() {
     if (head_ == tail_ && in_ring_ != 0) refill();
     if (first_in_run())
@@ -137,12 +137,12 @@ class PortEvents {
   }
 
  private:
-  // 0.64 ns: some ten events of a loaded network of hundreds of hosts. The ring covers 5 us, more than a
-  // frame and a cable take.
+  // 0.64 ns: about ten events of a loaded network of hundreds of hosts. The ring covers 5 us, more than
+  // a frame and a cable take.
   static constexpr unsigned stretch_bits = 6;
   static constexpr std::uint64_t ring = 8192;
-  static constexpr std::size_t bucket_keys = 16;  // a cache line of them
-  // What a bucket keeps of a key: the rest is the same for all of its stretch.
+  static constexpr std::size_t bucket_keys = 16;  // one cache line
+  // The part of a key that a bucket stores: the rest is the same for its whole stretch.
   static constexpr unsigned low_bits = stretch_bits + source_bits;
   static constexpr std::uint64_t low_mask = (std::uint64_t{1} << low_bits) - 1;
   static_assert(low_bits <= 32);
@@ -165,7 +165,7 @@ class PortEvents {
     run_[at] = key;
   }
 
-  // The run is over, and the ring holds something: the next bucket in time becomes the run.
+  // The run is used up and the ring is not empty: the next bucket in time becomes the run.
   void refill() {
     std::size_t word = now_ % ring / 64;
     std::uint64_t bits = used_[word] & (~std::uint64_t{0} << (now_ % 64));
@@ -185,20 +185,20 @@ class PortEvents {
     __builtin_prefetch(&keys_[(place + 2) % ring * bucket_keys]);
   }
 
-  std::uint64_t now_ = 0;  // the stretch of the run; all in the ring is later
+  std::uint64_t now_ = 0;  // the run's stretch; everything in the ring is later
   std::uint32_t head_ = 0, tail_ = 0;
   bool turned_ = false;
   std::uint64_t in_ring_ = 0;
   std::array<std::uint64_t, 64> run_;
   std::vector<std::uint32_t> keys_;   // of the bucket `stretch modulo ring`, bucket_keys each
-  std::vector<std::uint8_t> counts_;  // apart from them, so that pushing reads little and waits for no memory
-  std::vector<std::uint64_t> used_;   // a bit for each bucket that holds something
+  std::vector<std::uint8_t> counts_;  // apart from keys_: a push reads little and waits for no memory
+  std::vector<std::uint64_t> used_;   // one bit per bucket that is not empty
   KeyHeap heap_;
 };
 
 enum class RareKind : std::uint8_t {
-  pfc_arrival,     // a: port that must stop or go on, b: priority | quanta << 8
-  pfc_refresh,     // a: port whose ingress priority group is over, b: priority
+  pfc_arrival,     // a: port that must stop or continue, b: priority | quanta << 8
+  pfc_refresh,     // a: port whose ingress priority group is over its limit, b: priority
   pause_expiry,    // a: port, b: priority
   retransmission,  // a: flow slot, b: flow id
   sample,

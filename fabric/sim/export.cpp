@@ -1,4 +1,4 @@
-// Results as CSV and JSON. Counters are named as SONiC names them where it has a name.
+// Results as CSV and JSON. Counters have SONiC's names where SONiC has them.
 #include <fmt/format.h>
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// What is broken on purpose: links that fail and come back, and a NIC that sends XOFF without end.
+// Deliberate faults: links that fail and recover, and a NIC that sends XOFF endlessly.
 #include <algorithm>
 #include <span>
 
@@ -11,8 +11,8 @@ void Simulation::start_faults() {
   for (std::uint32_t i = 0; i < run_.storms.size(); ++i) rare_.push(run_.storms[i].start, RareKind::storm, i);
 }
 
-// The switches at both ends see it at once and use other ports where they have any; the new routes of
-// everybody else come with a fault of their own, when routing has converged.
+// The switches at both ends notice at once and use other ports if they have any. A later fault brings the new
+// routes of all other switches, once routing has converged.
 void Simulation::fault(const Fault& fault) {
   if (fault.routes) {
     changed_routes_ = fault.routes;
@@ -32,10 +32,10 @@ void Simulation::fault(const Fault& fault) {
     for (const std::uint32_t end : ends) kick(end);
 }
 
-// What is on the wire and what waits for it is lost; a pause ends with the link.
+// Packets on the wire and in its queues are lost; a pause ends with the link.
 void Simulation::cut(std::uint32_t port_index) {
   Port& port = ports_[port_index];
-  // What is on the wire stays there until its arrival event comes; receive() drops what a dead link brings.
+  // Packets on the wire stay there until their arrival event; receive() drops what a dead link delivers.
   for (unsigned priority = 0; priority < priorities; ++priority) {
     auto& group = groups_[at(port_index, priority)];
     group.paused = false;
@@ -44,7 +44,7 @@ void Simulation::cut(std::uint32_t port_index) {
   }
 }
 
-// Whether its NIC is one that routing has on the way to its destination.
+// Whether routing has the flow's NIC on a path to its destination.
 bool Simulation::leads_there(const Flow& flow) const {
   const RouteTable& routes = *routes_;
   const std::uint32_t row = routes.row[fabric_.hosts[flow.source]];
@@ -54,7 +54,7 @@ bool Simulation::leads_there(const Flow& flow) const {
   return ports_[port].up && std::ranges::find(ports, port) != ports.end();
 }
 
-// Flows whose link is down, or leads to their destination no more, go on over another one of their host's.
+// Flows whose link is down, or no longer leads to their destination, continue over another NIC of the host.
 void Simulation::leave_lost_nics() {
   std::vector<bool> left(nics_.size());
   const auto lost = [&](const Flow& flow) {

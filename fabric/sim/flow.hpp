@@ -1,6 +1,6 @@
-// A flow: one message of one RC queue pair, both ends of it. Slots are reused when a flow is over and its
-// last packet is gone, so memory follows the flows that are alive; one that waits to start is a FlowSpec of
-// 40 bytes.
+// A flow: one message of one RC queue pair, both ends of it. A slot is reused when its flow is over
+// and its last packet is gone, so memory follows the number of live flows. A flow that waits to start
+// is a FlowSpec of 40 bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 namespace weir::fabric::sim {
 
 enum class Place : std::uint8_t {
-  parked,  // nothing to send until an acknowledgement or the retransmission timeout comes
+  parked,  // nothing to send until an acknowledgement or a retransmission timeout
   ready,   // in its host's list
-  paced,   // in its host's heap until the rate lets it send
+  paced,   // in its host's heap until its rate allows the next packet
 };
 
 struct Flow {
@@ -23,17 +23,17 @@ struct Flow {
   std::uint32_t packets = 0;
   std::uint32_t last_bytes = 0;  // payload of the last packet
   std::uint32_t source = 0;
-  std::uint32_t nic = 0;  // of the source, that it leaves by
+  std::uint32_t nic = 0;  // the NIC of the source that it uses
   std::uint32_t destination = 0;
   std::uint32_t next_ready = none;
   std::uint32_t hash = 0;
   std::uint32_t id = none;     // none: the slot is free
-  std::uint32_t on_wires = 0;  // packets of this flow, of either direction, that are somewhere
+  std::uint32_t on_wires = 0;  // packets of this flow, in both directions, that still exist
   Place place = Place::parked;
   std::uint8_t priority = 0;
-  bool arrived = false;       // all of it, at the receiver
-  bool acknowledged = false;  // all of it, at the sender
-  Ticks progress = 0;         // last acknowledgement of something new
+  bool arrived = false;       // completely, at the receiver
+  bool acknowledged = false;  // completely, at the sender
+  Ticks progress = 0;         // last acknowledgement of new data
   rnic::congestion::ReactionPoint rate;
   // receiver
   rnic::congestion::GoBackNReceiver receiver;
@@ -43,8 +43,8 @@ struct Flow {
 
 struct FlowResult {
   Ticks started = no_time;
-  Ticks arrived = no_time;          // the last byte, at the receiver
-  Ticks ideal = 0;                  // how long it takes alone on its path
+  Ticks arrived = no_time;          // the last byte's arrival at the receiver
+  Ticks ideal = 0;                  // its duration alone on its path
   std::uint32_t retransmitted = 0;  // packets
   std::uint32_t cnps = 0;
 };

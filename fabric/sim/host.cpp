@@ -1,5 +1,5 @@
-// The two ends of a flow: the sending NIC's scheduler over its queue pairs, and what a receiver answers. The
-// rules of the protocol are rnic/congestion's; here is only when they are asked.
+// The two ends of a flow: the sending NIC's scheduler over its queue pairs, and a receiver's responses.
+// rnic/congestion has the rules of the protocol; this file decides when to apply them.
 #include <algorithm>
 
 #include "fabric/sim/simulation.hpp"
@@ -55,8 +55,8 @@ void Simulation::start_flow(std::uint32_t id) {
   make_ready(slot);
 }
 
-// Of a host with several links a flow takes one of those that are nearest to its destination, as its hash
-// says.
+// On a host with several links, a flow's hash chooses among the links nearest
+// to its destination.
 std::uint32_t Simulation::choose_nic(const Flow& flow) const {
   const auto& nics = nics_of_[flow.source];
   if (nics.size() == 1) return nics.front();
@@ -67,7 +67,7 @@ std::uint32_t Simulation::choose_nic(const Flow& flow) const {
   return port == no_port ? nics.front() : ports_[port].nic;
 }
 
-// Where its data reach their destination, and so where what answers leaves.
+// The port where its data arrive at the destination, and where responses therefore leave.
 std::uint32_t Simulation::arrival_port(const Flow& flow, std::uint32_t from_port) const {
   const auto& nics = nics_of_[flow.destination];
   const std::uint32_t otherwise = nics_[nics.front()].port;
@@ -83,7 +83,7 @@ std::uint32_t Simulation::arrival_port(const Flow& flow, std::uint32_t from_port
   return otherwise;
 }
 
-// Alone on its path: all of it through the slowest link, one packet through each of the others.
+// Alone on its path: all of it through the slowest link, one packet through each other link.
 Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash, std::uint32_t from_port) const {
   Packet probe{};
   probe.destination = flow.destination;
@@ -104,11 +104,11 @@ Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash, std::uint
     if (ports_[hop.peer].nic != none) break;
     port = next_hop(ports_[hop.peer].node, probe);
   }
-  // The gap after the last frame delays nobody.
+  // The gap after the last frame delays nothing.
   return latency + each + (all - one) * slowest - Ticks{transport_.gap_bytes} * slowest;
 }
 
-// The end of its host's list of flows of this priority: hosts serve their queue pairs in turn, a packet each.
+// Appends to its host's list of flows of this priority; hosts serve queue pairs in turn, a packet each.
 void Simulation::append_ready(Nic& nic, std::uint32_t slot) {
   Flow& flow = flows_[slot];
   flow.place = Place::ready;
@@ -128,7 +128,7 @@ void Simulation::make_ready(std::uint32_t slot) {
   kick(nic.port);
 }
 
-// Flows whose rate lets them send again join their list.
+// Flows whose rate allows another packet join their list again.
 void Simulation::release_paced(Nic& nic) {
   while (!nic.paced.empty() && nic.paced.front().first <= now_) {
     const std::uint32_t slot = nic.paced.front().second;
@@ -193,7 +193,7 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   }
   const bool more = flow.sender.next() < flow.packets && flow.sender.window_open() &&
                     (window_packets_ == 0 || flow.sender.in_flight() < window_packets_);
-  if (!more) return;  // an acknowledgement makes it ready again
+  if (!more) return;  // an acknowledgement will make it ready again
   if (flow.rate.rate() < line_rate) {
     const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate.rate());
     flow.place = Place::paced;
@@ -254,7 +254,7 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
   ++totals_.finished;
   --alive_;
   const std::uint32_t then = run_.flows[flow.id].then;
-  if (then != none) start_flow(then);  // moves the slots: `flow` is not valid any more
+  if (then != none) start_flow(then);  // moves the slots: `flow` is now invalid
 }
 
 void Simulation::send_control(std::uint32_t port_index, std::uint32_t slot, PacketKind kind,

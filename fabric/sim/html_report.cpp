@@ -1,4 +1,4 @@
-// The report of a run for people: one HTML page that needs nothing else.
+// The report of a run for people: a single HTML page.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,7 +15,7 @@ constexpr Range any_bytes{0, 4e9}, any_time{0, longest_run_ns}, some_time{10, lo
 constexpr auto b = KnobKind::bytes;
 constexpr auto t = KnobKind::time;
 
-// Of the namespace, because a list's words live only as long as the first list of them.
+// At namespace scope, because the words of a list live only as long as the list.
 const std::initializer_list<std::string_view> controls = {"dcqcn", "none"};
 const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connectx", "hpcc", "hpcc-paper"};
 const std::initializer_list<std::string_view> yes_no = {"yes", "no"};
@@ -222,7 +222,7 @@ const Knob* find_knob(std::string_view name) {
   for (const auto& knob : knobs())
     if (fmt::format("{}.{}", knob.table, knob.key) == name) return &knob;
   for (const auto& knob : knobs())
-    if (knob.key == name) return &knob;  // keys are unique but for their table
+    if (knob.key == name) return &knob;  // keys are unique except for their table
   return nullptr;
 }
 

@@ -1,6 +1,6 @@
-// The numbers of a scenario that people turn: each has a name, by which a scenario file sets it ([buffer]
-// alpha), the command line overrides it (--set buffer.alpha=0.5) and a sweep varies it (--sweep
-// buffer.alpha=0.25,0.5,1). One table, knobs(), is the definition of all three.
+// The adjustable numbers of a scenario. Each has a name by which a scenario file sets it ([buffer] alpha),
+// the command line overrides it (--set buffer.alpha=0.5), and a sweep varies it (--sweep
+// buffer.alpha=0.25,0.5,1). The table knobs() defines all of them.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace weir::fabric::sim {
 
-// In the units of the table: bytes, ns, bit/s, parts of one. Absent: the plan's, or the default.
+// In the units of the table: bytes, ns, bit/s, fractions of one. Absent: from the plan, or the default.
 struct Knobs {
   std::uint64_t seed = 1;
   double duration_ns = 10e6;
-  double sample_ns = 0;  // 0: a two-hundredth of the duration
+  double sample_ns = 0;  // 0: 1/200 of the duration
   double deadlock_check_ns = 1e6;
   std::optional<double> alpha, headroom_bytes, shared_bytes, xon_offset_bytes, kmin_bytes, kmax_bytes, pmax;
   double pause_quanta = 65535;
@@ -28,14 +28,14 @@ struct Knobs {
   double priority = 3;
   std::optional<double> g, additive_bps, hyper_bps, minimum_bps, alpha_ns, increase_ns, cnp_ns,
       increase_bytes, recovery_steps, decrease_ns, largest_decrease, initial_alpha, reference_bps;
-  std::string clamp_target;  // "": the preset's
+  std::string clamp_target;  // "": as in the preset
   Transport transport;
   double timeout_ns = 4e6;
 };
 
 enum class KnobKind : std::uint8_t { number, bytes, time, rate, fraction, word };
 
-// "bytes", as a list of settings has it.
+// "bytes", for a list of settings.
 std::string_view kind_text(KnobKind kind);
 
 struct Knob {
@@ -45,19 +45,19 @@ struct Knob {
   Range range;
   std::string_view what;
   void (*set)(Knobs&, double);
-  void (*set_word)(Knobs&, const std::string&) = nullptr;  // of a word
+  void (*set_word)(Knobs&, const std::string&) = nullptr;  // for a knob whose value is a word
   std::initializer_list<std::string_view> words = {};
 };
 
 std::span<const Knob> knobs();
 
-// "buffer.alpha" or, where no other table has it, "alpha".
+// "buffer.alpha", or "alpha" if no other table has it.
 const Knob* find_knob(std::string_view name);
 
-// The text as a scenario file would have it, without quotes. Gives what is wrong with it, or nothing.
+// Sets the knob from text, as in a scenario file but without quotes. Returns what is wrong with it, or "".
 std::string set_knob(Knobs& values, const Knob& knob, std::string_view text);
 
-// All tables of knobs that are there.
+// Reads all tables of knobs that the file has.
 void read_knobs(Knobs& values, Table& root);
 
 }  // namespace weir::fabric::sim

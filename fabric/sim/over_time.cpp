@@ -44,7 +44,7 @@ class OverTime {
         .title = std::move(title), .x_label = unit_, .y_label = std::move(y), .x_from = 0, .x_to = at(end_)};
   }
 
-  // Where nothing moves until the end there are no samples: the line goes on level.
+  // If nothing moves until the end there are no samples, so continue the line level.
   void to_the_end(Line& line) const {
     if (stands_still_ && !line.points.empty()) line.points.emplace_back(at(end_), line.points.back().second);
   }
@@ -79,7 +79,7 @@ class OverTime {
     figure(svg(counts));
   }
 
-  // The `most` keys of a sparse series that reach highest, the highest first.
+  // The `most` keys with the highest values in a sparse series, highest first.
   template <class Row, class Key, class Value>
   static std::vector<std::uint64_t> highest(const std::vector<Row>& rows, std::size_t most, Key key,
                                             Value value) {
@@ -98,7 +98,7 @@ class OverTime {
     return keys;
   }
 
-  // Of one key, a value for each moment of the series; where there is no row, nothing is there.
+  // For one key, its value at each moment of the series; 0 where it has no row.
   template <class Row, class Key, class Value>
   std::vector<double> column(const std::vector<Row>& rows, std::uint64_t wanted, Key key, Value value) const {
     std::vector<double> out(series_.totals.size(), 0);
@@ -175,7 +175,7 @@ class OverTime {
     figure(svg(map));
   }
 
-  // When the queue of some switch stood still: the time is shaded.
+  // Shades the times at which a switch's queue stood still.
   void bands(Plot& plot) const {
     const auto& totals = series_.totals;
     std::size_t moment = 0;
@@ -199,7 +199,7 @@ class OverTime {
   const Series& series_;
   Ticks end_;
   std::string unit_;
-  double us_;  // microseconds of a unit
+  double us_;  // microseconds per unit
   bool stands_still_ = false;
   std::string out_;
 };

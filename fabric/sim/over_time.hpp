@@ -1,4 +1,4 @@
-// The part of the report that has time along x, and the network as it was at its worst.
+// The part of the report over time, and the network at its worst.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace weir::fabric::sim {
 
-// The first moment after which nothing changed any more, and a tenth of the time until then; the end of the
-// run where that is earlier. A deadlock is seen to stand still, and what led to it is still seen.
+// The time of the last change, plus a tenth; or the end of the run if that is earlier. So a deadlock is
+// visibly at a standstill, and what led to it is visible, too.
 Ticks end_of_interest(const Simulation& simulation);
 
 std::string over_time(const Simulation& simulation);
 
-// Where packets waited and who was stopped, on a map. `network`: what the simulation's Fabric was made of.
+// A map of where packets waited and which ports were stopped. `network`: the source of the simulated Fabric.
 std::string worst_places(const Simulation& simulation, const Network& network);
 
 }  // namespace weir::fabric::sim

@@ -1,5 +1,5 @@
-// Priority flow control, IEEE 802.1Qbb: a priority group that is over its threshold stops its peer, which
-// goes on when it is told so or when the pause runs out. A quantum is 512 bit times of the link.
+// Priority flow control, IEEE 802.1Qbb: a priority group over its threshold stops its peer, which continues
+// when it is told to or when the pause expires. A quantum is 512 bit times of the link.
 #include <algorithm>
 
 #include "fabric/sim/simulation.hpp"
@@ -21,7 +21,7 @@ void Simulation::pause_peer(std::uint32_t port, unsigned priority) {
   refresh_later(port, priority);
 }
 
-// The pause is renewed at half its time, as long as the group is over.
+// The pause is renewed after half its time, as long as the group is over its limit.
 void Simulation::refresh_later(std::uint32_t port, unsigned priority) {
   const Ticks pause = Ticks{quanta_of(port)} * 64 * ports_[port].ticks_per_byte;
   rare_.push(now_ + std::max<Ticks>(pause / 2, 1), RareKind::pfc_refresh, port, priority);
@@ -44,7 +44,7 @@ void Simulation::resume_peer(std::uint32_t port, unsigned priority) {
   send_pfc(port, priority, 0);
 }
 
-// MAC control frames wait for the frame that is being sent and for nothing else.
+// MAC control frames wait only for the frame that is being sent.
 void Simulation::send_pfc(std::uint32_t port_index, unsigned priority, std::uint32_t quanta) {
   Port& port = ports_[port_index];
   if (!port.up) return;

@@ -1,4 +1,4 @@
-// A port: its eight egress queues, the wire behind it, and which queue sends next.
+// A port: its eight egress queues, the wire behind it, and the choice of the queue that sends next.
 #pragma once
 
 #include <bit>
@@ -9,30 +9,30 @@
 
 namespace weir::fabric::sim {
 
-// One cache line: what arriving and leaving packets touch.
+// The state that arriving and leaving packets use, in one cache line.
 struct alignas(64) Port {
-  Ticks free_at = 0;               // when the frame being sent, and its gap, are over
-  Ticks transmit_at = no_time;     // of the transmit event that counts; others of this port are stale
-  std::uint32_t wire_head = none;  // packets on the way to the peer, the first to arrive first
+  Ticks free_at = 0;               // end of the current frame and its gap
+  Ticks transmit_at = no_time;     // time of the valid transmit event; others of this port are stale
+  std::uint32_t wire_head = none;  // packets on the way to the peer, in order of arrival
   std::uint32_t wire_tail = none;
   std::uint32_t peer = none;
   std::uint32_t node = none;
   std::uint32_t ticks_per_byte = 0;
-  std::uint32_t latency = 0;  // ticks from the last bit's leaving until the far end's MMU has it
-  std::uint32_t nic = none;   // of a host: which of Simulation::nics_; none: of a switch
+  std::uint32_t latency = 0;  // ticks from sending the last bit until the far end's MMU has it
+  std::uint32_t nic = none;   // on a host: index into Simulation::nics_; none: on a switch
   std::uint32_t peer_node = none;
-  std::uint8_t waiting = 0;   // a bit for each queue that holds packets
-  std::uint8_t paused = 0;    // a bit for each priority stopped by PFC
-  std::uint8_t strict = 0;    // a bit for each queue of strict priority
+  std::uint8_t waiting = 0;   // one bit for each queue with packets
+  std::uint8_t paused = 0;    // one bit for each priority stopped by PFC
+  std::uint8_t strict = 0;    // one bit for each queue of strict priority
   std::uint8_t turn = 0;      // DWRR: whose turn it is
-  std::uint8_t dropping = 0;  // a bit for each queue that the watchdog empties
-  std::uint8_t deaf = 0;      // a bit for each priority for which PFC is ignored (watchdog: forward)
+  std::uint8_t dropping = 0;  // one bit for each queue that the watchdog empties
+  std::uint8_t deaf = 0;      // one bit for each priority that ignores PFC (watchdog: forward)
   bool up = true;
   bool peer_is_host = false;
 };
 static_assert(sizeof(Port) == 64);
 
-// An egress queue: one cache line, counters included.
+// An egress queue, including its counters, in one cache line.
 struct alignas(64) Queue {
   std::uint32_t head = none;
   std::uint32_t tail = none;
@@ -45,7 +45,7 @@ struct alignas(64) Queue {
   std::uint32_t dropped = 0;     // at this egress: lossy threshold, dead link, watchdog
   std::uint32_t alpha = 0;       // lossy threshold; 0: none
   std::uint32_t kmin_bytes = 0;  // ECN marks; the probability between them is in Simulation::pmax_
-  std::uint32_t kmax_bytes = 0;  // 0: none
+  std::uint32_t kmax_bytes = 0;  // 0: no marking
   std::uint64_t sent_packets = 0;
   std::uint64_t sent_bytes = 0;
 };
@@ -66,8 +66,8 @@ inline std::uint32_t take_first(PacketPool& pool, Queue& queue) {
   return index;
 }
 
-// Which of the queues in `ready` (not 0) sends: the highest strict one, else deficit weighted round robin
-// (Shreedhar and Varghese): a queue whose turn it is sends as long as its deficit lasts.
+// Which of the queues in `ready` (not 0) sends: the highest strict one, otherwise by deficit weighted round
+// robin (Shreedhar and Varghese), in which a queue sends during its turn until its deficit is used up.
 inline unsigned pick(Port& port, std::span<Queue> queues, PacketPool& pool, unsigned ready) {
   if ((ready & (ready - 1)) == 0) return std::countr_zero(ready);
   if (const unsigned strict = ready & port.strict) return std::bit_width(strict) - 1;

@@ -1,4 +1,4 @@
-// A scenario becomes arrays: nodes and ports of the network, buffers from its plan, flows from its workloads.
+// Turns a scenario into arrays: nodes and ports of the network, buffers from its plan, flows from workloads.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -66,9 +66,9 @@ class Preparation {
       port.gbps = static_cast<double>(bps) / 1e9;
       port.delay = from_ns(network_.outbound_delay_ns({p}));
       port.pipeline = forwarding(from.node);
-      // The plan's headroom gives the peer the time of 802.3 to stop, counted from the frame that crossed
-      // XOFF. Of that the pipeline in front of our MMU takes a part; the peer gets the rest, so the margin
-      // simulated is the planned one.
+      // The plan's headroom gives the peer the time of IEEE 802.3 to stop, counted from the frame that
+      // crossed XOFF. The pipeline in front of our MMU takes a part of that and the peer gets the rest, so
+      // that the simulated margin equals the planned one.
       const auto& peer = network_[network_.neighbor({p})];
       if (peer.kind == NodeKind::switch_) {
         const auto& model = network_.model_of(peer);
@@ -86,7 +86,7 @@ class Preparation {
     return node.kind == NodeKind::host ? 0 : from_ns(network_.model_of(node).forwarding_ns);
   }
 
-  // More headroom than planned is taken from what is shared.
+  // Headroom beyond the plan is taken from the shared pool.
   std::uint64_t shared_bytes(const SwitchPlan& plan) const {
     if (knobs_.shared_bytes) return static_cast<std::uint64_t>(*knobs_.shared_bytes);
     if (!knobs_.headroom_bytes) return plan.split.shared;
@@ -149,7 +149,7 @@ class Preparation {
     experiment.counter_interval =
         from_ns(knobs_.sample_ns != 0 ? knobs_.sample_ns : std::ceil(knobs_.duration_ns / 200));
     experiment.sample_interval = experiment.counter_interval;
-    if (knobs_.sample_ns == 0) {  // many runs are over long before their time: begin finely, then thin
+    if (knobs_.sample_ns == 0) {  // many runs end early: start with fine samples, then thin them
       experiment.sample_interval = std::max<Ticks>(1, experiment.sample_interval / 16);
       experiment.most_samples = 400;
     }
@@ -175,7 +175,7 @@ class Preparation {
   }
 
   void faults() {
-    std::map<Ticks, std::pair<std::vector<LinkId>, std::vector<LinkId>>> changes;  // time: gone, back
+    std::map<Ticks, std::pair<std::vector<LinkId>, std::vector<LinkId>>> changes;  // by time: down, up
     for (const auto& failure : scenario_.failures) {
       const std::uint32_t port = network_[failure.link].a.index;
       out_.experiment.faults.push_back({failure.at, port, false, nullptr});
@@ -212,13 +212,13 @@ RouteTable route_table(const Network& network, const Fabric& fabric, std::span<c
   for (const auto& node : network.nodes)
     table.row.push_back(node.kind == NodeKind::host && node.ports.size() == 1 ? none : rows++);
   table.group.assign(std::size_t{rows} * table.hosts, 0);
-  table.first.assign(1, 0);  // group 0: no way there
+  table.first.assign(1, 0);  // group 0: unreachable
   table.count.assign(1, 0);
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   std::vector<std::uint32_t> ports;
   for (std::uint32_t n = 0; n < fabric.nodes.size(); ++n) {
     if (table.row[n] == none) continue;
-    std::span<const PortId> last;  // neighbours in the list mostly share their ports
+    std::span<const PortId> last;  // neighbouring hosts mostly share their ports
     std::uint32_t last_group = 0;
     for (std::uint32_t h = 0; h < table.hosts; ++h) {
       const auto next = routes.next_ports({n}, {fabric.hosts[h]});

@@ -1,4 +1,4 @@
-// Random numbers that are the same everywhere: the standard library's distributions differ between
+// Random numbers that are the same on every machine: the standard library's distributions differ between
 // implementations. The generator is splitmix64.
 #pragma once
 

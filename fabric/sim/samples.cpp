@@ -1,6 +1,6 @@
-// The series of a run: every interval, what is in queues and buffers. When a series is full, every other
-// sample goes and the interval doubles, so that a long run costs no more memory than a short one. Of a
-// stretch in which nothing moves the first and the last sample are kept.
+// The series of a run: the contents of queues and buffers at every interval. When a series is full, every
+// other sample is dropped and the interval doubles, so that a long run uses no more memory than a short one.
+// Of a period without changes only the first and the last sample are kept.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -29,7 +29,7 @@ void repeat(std::vector<Row>& rows, Ticks from, Ticks to) {
 
 }  // namespace
 
-// Whether anything is different from the last sample that was kept.
+// Whether anything differs from the last kept sample.
 bool Simulation::sample_again(std::uint32_t held) {
   if (!series_.totals.empty() && totals_.hops == sampled_hops_ &&
       series_.totals.back().flows_alive == alive_ && series_.totals.back().queues_paused == held) {
@@ -62,7 +62,7 @@ void Simulation::keep_sample() {
     if (port.nic != none) continue;
     const SharedPool& pool = pools_[port.node];
     const bool buffers = pool.used != 0 || pool.headroom_used != 0;
-    // Egress queues that hold or are held; where the switch holds something, ingress groups, too.
+    // Egress queues that hold packets or are stopped; if the switch buffers anything, ingress groups, too.
     for (unsigned look = used_priorities_ & (buffers ? 0xffu : port.waiting | port.paused); look != 0;
          look &= look - 1) {
       const auto priority = static_cast<unsigned>(std::countr_zero(look));
@@ -88,7 +88,7 @@ void Simulation::keep_sample() {
     thin(series_.totals, series_.interval);
     thin(series_.switches, series_.interval);
     thin(series_.queues, series_.interval);
-    if (series_.totals.size() < 16) break;  // a network so large that a few samples fill it
+    if (series_.totals.size() < 16) break;  // in a large network a few samples fill the series
   }
 }
 

@@ -90,7 +90,7 @@ class ScenarioReader {
           fmt::format("the simulator takes {}: fewer hosts, or fewer links", PortEvents::most_ports));
   }
 
-  // A byte takes whole ticks. At the speeds of Ethernet up to 800G it does so anyway.
+  // A byte must take a whole number of ticks. Ethernet speeds up to 800G satisfy this.
   void check_speeds() {
     for (const auto& link : network().links) {
       const double gbps = static_cast<double>(link.speed_bps) / 1e9;
@@ -188,8 +188,8 @@ class ScenarioReader {
 
   void read_incast(Table& table, Workload& workload) {
     workload.pattern = Pattern::incast;
-    // Where nobody knows the receiver the other keys are read all the same: those not asked for count as
-    // unknown.
+    // If the receiver is unknown, read the other keys anyway: keys that are not
+    // read count as unknown.
     const auto receiver = table.has("receiver") ? host(table, "receiver") : std::optional<std::uint32_t>(0);
     workload.receiver = receiver.value_or(0);
     if (table.has("from")) {
@@ -197,7 +197,7 @@ class ScenarioReader {
     } else {
       const auto others = static_cast<double>(hosts_.size() - 1);
       const auto senders = table.integer("senders", {1, others});
-      // The farthest first, in whole strides, so that a few senders do not all sit under one switch.
+      // Start with the farthest and use whole strides, so that a few senders are not all under one switch.
       const auto count = static_cast<std::uint32_t>(senders.value_or(static_cast<std::int64_t>(others)));
       for (std::uint32_t i = 0; i < count; ++i)
         workload.hosts.push_back(static_cast<std::uint32_t>(
@@ -288,7 +288,7 @@ class ScenarioReader {
     watchdog.action = action == "drop"      ? WatchdogAction::drop
                       : action == "forward" ? WatchdogAction::forward
                                             : WatchdogAction::alert;
-    // SONiC's ranges begin at 100 ms; shorter times show in a short run what they would do.
+    // SONiC's ranges start at 100 ms; shorter times show their effect in a short run.
     constexpr Range allowed{1e3, 60e9};
     watchdog.poll = from_ns(table->quantity("poll", Unit::nanoseconds, allowed).value_or(200e6));
     watchdog.detection = from_ns(table->quantity("detection", Unit::nanoseconds, allowed).value_or(200e6));

@@ -6,8 +6,8 @@
 namespace weir::fabric::sim {
 namespace {
 
-// DWRR: what a queue of the smallest weight may send in a turn; at least a frame, so that each turn sends
-// something.
+// DWRR: the bytes that a queue of the smallest weight may send per turn; at least a frame, so that
+// every turn sends something.
 constexpr std::uint32_t quantum_bytes = 2048;
 
 }  // namespace
@@ -110,7 +110,7 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
   while (totals_.events < stop_at) {
     if (!endless && totals_.finished == run_.flows.size()) return false;
     const std::uint64_t first = events_.first();
-    const Ticks port_time = PortEvents::time_of(first);  // of no_key: later than any
+    const Ticks port_time = PortEvents::time_of(first);  // for no_key: later than any time
     const Ticks rare_time = rare_.next_time();
     if (port_time < rare_time && port_time < next_start_ && port_time <= last) {
       now_ = port_time;
@@ -124,7 +124,7 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
       continue;
     }
     const Ticks next = std::min(rare_time, next_start_);
-    if (next > last) {  // also when nothing is left
+    if (next > last) {  // also if nothing is left
       now_ = last;
       return last < run_.duration;
     }
@@ -138,8 +138,8 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
   return true;
 }
 
-// Most of the time of a large network goes into waiting for memory, and what comes next is known: fetches the
-// ports of the next stretch of time, the packets of this one, and what the next event will touch.
+// A large network spends most of its time waiting for memory, but the next events are known. So this
+// prefetches the ports of the next stretch of time, the packets of this one, and what the next event uses.
 void Simulation::prefetch_ahead() {
   if (events_.turned()) {
     for (const std::uint32_t key : events_.following())
@@ -198,7 +198,7 @@ void Simulation::rare(const RareEvent& event) {
   }
 }
 
-// The first packet on the wire behind `out` is at the far end.
+// The first packet on the wire behind `out` has reached the far end.
 void Simulation::receive(std::uint32_t out) {
   Port& from = ports_[out];
   const std::uint32_t index = from.wire_head;
@@ -225,10 +225,10 @@ std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) con
   const std::uint32_t count = routes.count[group];
   if (count == 0) return no_port;
   if (count == 1) return routes_stay_ || ports_[*choice].up ? *choice : no_port;
-  // Each switch hashes differently, else all of a second stage would choose alike.
+  // Each switch hashes differently, or all switches of a second stage would choose alike.
   const auto spread = static_cast<std::uint32_t>(mix((std::uint64_t{node} << 12) | packet.hash));
   const auto first = static_cast<std::uint32_t>((std::uint64_t{spread} * count) >> 32);
-  if (routes_stay_) return choice[first];  // without a look at the port, which is in no cache yet
+  if (routes_stay_) return choice[first];  // do not read the port, which is in no cache yet
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t port = choice[(first + i) % count];
     if (ports_[port].up) return port;
@@ -236,7 +236,7 @@ std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) con
   return no_port;
 }
 
-// The ports of the switches on the way of a flow's packets, one direction of it. As next_hop() would choose.
+// The ports of the switches on a flow's path in one direction, as next_hop() would choose them.
 void Simulation::find_path(Path& path, const Packet& packet, std::uint32_t from_port) {
   std::uint32_t out = from_port;
   for (auto& port : path.ports) {
@@ -310,7 +310,7 @@ void Simulation::want_transmit(std::uint32_t port_index, Ticks when) {
   events_.push(PortEvents::key(when, transmit_source(port_index)));
 }
 
-// Something may have become ready to leave through this port.
+// A packet may have become ready to leave through this port.
 void Simulation::kick(std::uint32_t port_index) {
   Port& port = ports_[port_index];
   if (port.free_at > now_) return want_transmit(port_index, port.free_at);
@@ -320,13 +320,13 @@ void Simulation::kick(std::uint32_t port_index) {
 
 void Simulation::transmit_event(std::uint32_t port_index) {
   Port& port = ports_[port_index];
-  if (port.transmit_at != now_) return events_.pop();  // an earlier one took its place
-  Ticks again = port.free_at;                          // later than now where a PFC frame went before
+  if (port.transmit_at != now_) return events_.pop();  // an earlier one has replaced it
+  Ticks again = port.free_at;                          // later than now if a PFC frame was sent before
   if (port.free_at <= now_) {
     port.transmit_at = no_time;
     again = transmit(port_index);
   }
-  // Whatever was pushed meanwhile is later than now, so this event is still the top.
+  // Events pushed meanwhile are later than now, so this event is still the top.
   port.transmit_at = again;
   if (again == no_time)
     events_.pop();
@@ -334,7 +334,7 @@ void Simulation::transmit_event(std::uint32_t port_index) {
     events_.replace_top(PortEvents::key(again, transmit_source(port_index)));
 }
 
-// The port is free: sends what is first. Gives when to look again; no_time: when something arrives.
+// The port is free: sends the next packet. Returns when to look again; no_time: at the next arrival.
 Ticks Simulation::transmit(std::uint32_t port_index) {
   Port& port = ports_[port_index];
   if (!port.up) return no_time;
@@ -345,7 +345,7 @@ Ticks Simulation::transmit(std::uint32_t port_index) {
   return (port.waiting & ~port.paused) != 0 ? port.free_at : no_time;
 }
 
-// Sends the next packet of the queues in `ready` and gives its cells back.
+// Sends the next packet of the queues in `ready` and frees its cells.
 void Simulation::forward(std::uint32_t port_index, unsigned ready) {
   Port& port = ports_[port_index];
   const unsigned priority = pick(port, std::span(&queues_[at(port_index, 0)], priorities), packets_, ready);
@@ -377,7 +377,7 @@ void Simulation::put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t
     if (packet.hop < Path::most) ++packet.hop;
   }
   const Ticks frame = Ticks{packet.bytes} * port.ticks_per_byte;
-  // A PFC frame that resume_peer has just sent through this very port goes first.
+  // A PFC frame that resume_peer has just sent through this port goes first.
   const Ticks begin = std::max(now_, port.free_at);
   port.free_at = begin + frame + Ticks{transport_.gap_bytes} * port.ticks_per_byte;
   const Ticks arrival = begin + frame + port.latency;

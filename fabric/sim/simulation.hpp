@@ -1,9 +1,9 @@
 // One simulation run: the state of a network and the loop that moves its events.
 //
-// Order of reading: receive() and transmit() in simulation.cpp are what happens to every packet; host.cpp is
-// the two ends of a flow; pfc.cpp pausing; faults.cpp, watchdog.cpp and deadlock.cpp what goes wrong. All of
-// it is a function of (Fabric, Experiment): no clock, no randomness but the seed, no I/O, one thread.
-// Different runs share nothing but the Fabric.
+// Where to start reading: receive() and transmit() in simulation.cpp handle every packet; host.cpp has the
+// two ends of a flow; pfc.cpp has pausing; faults.cpp, watchdog.cpp and deadlock.cpp have what goes wrong.
+// All of it is a function of (Fabric, Experiment): no clock, no randomness except the seed, no I/O, one
+// thread. Runs share only the Fabric.
 #pragma once
 
 #include <array>
@@ -22,23 +22,23 @@
 
 namespace weir::fabric::sim {
 
-// Something that a person running the network would want to have been told of.
+// Something that the network's operators would want to know.
 struct Incident {
   Ticks time = 0;
   enum class Kind : std::uint8_t { deadlock, storm_detected, storm_over, link_down, link_up } kind;
-  std::vector<std::uint32_t> ports;  // the cycle; the port
+  std::vector<std::uint32_t> ports;  // the cycle, or the port
   std::uint8_t priority = 0;
 };
 
 struct PfcCounters {
   std::uint32_t received_xoff = 0;
   std::uint32_t received_xon = 0;
-  std::uint32_t stops = 0;  // XOFF that found the port sending
-  Ticks paused = 0;         // time in which the port was stopped
-  Ticks paused_since = 0;   // meaningful while it is
-  Ticks until = 0;          // when the pause runs out
+  std::uint32_t stops = 0;  // XOFFs that found the port sending
+  Ticks paused = 0;         // how long the port was stopped
+  Ticks paused_since = 0;   // valid while it is stopped
+  Ticks until = 0;          // when the pause expires
   bool expiry_pending = false;
-  bool refresh_pending = false;  // of the pauses that this port sends
+  bool refresh_pending = false;  // for the pauses that this port sends
 };
 
 struct QueueSample {
@@ -68,13 +68,13 @@ struct TotalSample {
 struct Series {
   Ticks interval = 0;
   std::vector<TotalSample> totals;
-  std::vector<SwitchSample> switches;  // those with something in their buffer
-  std::vector<QueueSample> queues;     // those that hold, or hold up, something
+  std::vector<SwitchSample> switches;  // those with a buffer in use
+  std::vector<QueueSample> queues;     // those with packets, or stopped
 };
 
 struct Totals {
   std::uint64_t events = 0;
-  std::uint64_t hops = 0;  // packets that reached the far end of a wire
+  std::uint64_t hops = 0;  // packets that reached the end of a wire
   std::uint64_t delivered_bytes = 0;
   std::uint64_t ingress_drops = 0;  // lossless and lossy, at the priority group
   std::uint64_t lossless_drops = 0;
@@ -89,11 +89,11 @@ struct Totals {
 
 class Simulation {
  public:
-  // `fabric` and `run` stay the caller's and must outlive this.
+  // The caller owns `fabric` and `run`, which must outlive this object.
   Simulation(const Fabric& fabric, const Experiment& run);
 
-  // Runs about so many events more, none of them later than `until`. False: the run is over (every flow
-  // arrived, or the duration reached).
+  // Runs about so many more events, none later than `until`. False: the run is over (all flows have arrived,
+  // or the duration is reached).
   bool run_some(std::uint64_t events, Ticks until = no_time);
   void run_all() {
     while (run_some(1u << 20)) {
@@ -116,10 +116,10 @@ class Simulation {
   Ticks paused_time(std::uint32_t port, unsigned priority) const;
 
  private:
-  struct Nic {  // a host has one for each of its links
+  struct Nic {  // a host has one per link
     std::uint32_t port = none;
     double line_rate = 0;      // of the port, bit/s
-    std::uint8_t waiting = 0;  // a bit for each priority with ready flows
+    std::uint8_t waiting = 0;  // one bit for each priority with ready flows
     std::uint8_t turn = 0;
     std::array<std::uint32_t, priorities> ready_head;
     std::array<std::uint32_t, priorities> ready_tail;
@@ -215,8 +215,8 @@ class Simulation {
   Transport transport_;
   std::uint32_t window_packets_ = 0;
   const RouteTable* routes_;
-  // No link fails in this run: a packet's next port is known when it leaves the one before, while it is in
-  // the cache.
+  // No link fails in this run: a packet's next port is determined when it leaves the previous one,
+  // while it is in the cache.
   bool routes_stay_;
   Ticks now_ = 0;
   PortEvents events_;
@@ -231,7 +231,7 @@ class Simulation {
   std::vector<Nic> nics_;
   std::vector<std::vector<std::uint32_t>> nics_of_;  // by address
   std::vector<Flow> flows_;                          // slots
-  std::vector<Path> paths_;  // two a slot: of its data, of what answers; where routes_stay_
+  std::vector<Path> paths_;  // two per slot: for its data and for responses; if routes_stay_
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> start_order_;  // flow ids by start
   std::size_t started_ = 0;
@@ -243,9 +243,9 @@ class Simulation {
   std::vector<std::uint64_t> deadlock_sent_;
   bool deadlocked_ = false;
   Series series_;
-  std::uint8_t used_priorities_ = 0;  // of flows, answers and storms; the others' queues stay empty
-  std::uint64_t sampled_hops_ = 0;    // when the last sample was kept
-  Ticks unchanged_until_ = 0;         // the last sample that was not kept, since nothing had changed; 0: none
+  std::uint8_t used_priorities_ = 0;  // of flows, responses and storms; other queues stay empty
+  std::uint64_t sampled_hops_ = 0;    // at the last kept sample
+  Ticks unchanged_until_ = 0;         // time of the last sample that was dropped as unchanged; 0: none
   Totals totals_;
   Random random_;
   std::shared_ptr<const RouteTable> changed_routes_;

@@ -5,11 +5,11 @@
 namespace weir::fabric::sim {
 namespace {
 
-// DCTCP, SIGCOMM 2010, as HPCC's evaluation tabulates it.
+// DCTCP, SIGCOMM 2010, in the form of HPCC's evaluation.
 constexpr SizePoint websearch[] = {{0, 0},      {10e3, 0.15}, {20e3, 0.2},  {30e3, 0.3},
                                    {50e3, 0.4}, {80e3, 0.53}, {200e3, 0.6}, {1e6, 0.7},
                                    {2e6, 0.8},  {5e6, 0.9},   {10e6, 0.97}, {30e6, 1}};
-// "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015, Hadoop, from the same table.
+// "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015, Hadoop, in the same form.
 constexpr SizePoint hadoop[] = {{0, 0},       {100, 0.01},   {200, 0.02},  {300, 0.05},  {350, 0.15},
                                 {400, 0.2},   {500, 0.3},    {600, 0.4},   {700, 0.5},   {1e3, 0.6},
                                 {2e3, 0.67},  {7e3, 0.7},    {30e3, 0.72}, {50e3, 0.82}, {80e3, 0.87},

@@ -1,5 +1,5 @@
-// How large messages are in data centres: published cumulative distributions, as data, sampled by inverting
-// them with straight lines between their points.
+// Message sizes in data centres: published cumulative distributions, as data. They are sampled by inversion,
+// with straight lines between their points.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace weir::fabric::sim {
 
 struct SizePoint {
   double bytes;
-  double part;  // of the messages that are no larger
+  double part;  // of the messages that are at most so large
 };
 
 struct SizeDistribution {
   std::string_view name;
   std::string_view what;
-  std::span<const SizePoint> points;  // ascending; the first has part 0, the last 1
+  std::span<const SizePoint> points;  // ascending; the first has part 0, the last has 1
 
   std::uint64_t sample(Random& random) const;
   double mean() const;

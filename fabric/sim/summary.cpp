@@ -75,7 +75,7 @@ std::vector<SizeBin> slowdown_by_size(const Simulation& simulation) {
       rows.emplace_back(static_cast<double>(simulation.experiment().flows[i].bytes),
                         slowdown_of(simulation.results()[i]));
   std::sort(rows.begin(), rows.end());
-  // Up to twenty bins of equal numbers of flows, of which percentiles mean something; a size is never in two.
+  // Up to twenty bins with equal numbers of flows, enough for percentiles; no size is in two bins.
   std::vector<SizeBin> bins;
   const std::size_t each = std::max<std::size_t>(20, (rows.size() + 19) / 20);
   for (std::size_t at = 0; at < rows.size();) {

@@ -1,5 +1,5 @@
-// What a run amounts to: the numbers that a person asks for first. Computed from a Simulation, kept when it
-// is gone, so that a sweep keeps a line of each run and not the runs.
+// A summary of a run: the numbers that people ask for first. It is computed from a Simulation and outlives
+// it, so that a sweep keeps one line per run and not the runs.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace weir::fabric::sim {
 struct Percentiles {
   double p50 = 0, p95 = 0, p99 = 0, most = 0;
 };
-// Of a list that is sorted in place; the nearest rank.
+// Sorts the list in place; uses the nearest rank.
 Percentiles percentiles(std::vector<double>& values);
 
 struct SizeBin {
@@ -27,13 +27,13 @@ struct Summary {
   double simulated_us = 0;
   std::uint64_t flows = 0, finished = 0;
   Percentiles completion_us;
-  Percentiles slowdown;  // completion time by that of the same flow alone on its path
+  Percentiles slowdown;  // completion time divided by that of the same flow alone on its path
   double last_arrival_us = 0;
-  double goodput_gbps = 0;                // all hosts together, until the last arrival or the end
-  std::uint64_t buffer_most_bytes = 0;    // shared part of the fullest switch
-  std::uint64_t headroom_most_bytes = 0;  // of the priority group that used most
+  double goodput_gbps = 0;                // of all hosts, until the last arrival or the end
+  std::uint64_t buffer_most_bytes = 0;    // shared part, in the fullest switch
+  std::uint64_t headroom_most_bytes = 0;  // in the priority group that used most
   std::uint64_t queue_most_bytes = 0;
-  double paused_us = 0;  // all queues together
+  double paused_us = 0;  // summed over all queues
   Totals totals;
   std::uint64_t deadlocks = 0, storms = 0;
 };
@@ -44,9 +44,9 @@ std::vector<SizeBin> slowdown_by_size(const Simulation& simulation);
 struct RunTitle {
   std::string name;
   std::string file;
-  std::vector<std::pair<std::string, std::string>> settings;  // what was turned, for the reader of a report
+  std::vector<std::pair<std::string, std::string>> settings;  // the changed settings, for readers of a report
   std::vector<std::string> workloads;
-  const Network* network = nullptr;  // what the simulated Fabric was made of; null: no map in the report
+  const Network* network = nullptr;  // source of the simulated Fabric; null: no map in the report
 };
 
 // The texts of the result files. Equal runs give equal bytes.

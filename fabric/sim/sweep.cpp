@@ -21,7 +21,7 @@ constexpr std::uint64_t events_between_looks = 1u << 16;
 struct Column {
   const char* name;
   double (*value)(const Summary&);
-  const char* title = nullptr;  // of its plot; null: it has none
+  const char* title = nullptr;  // of its plot; null: no plot
   const char* unit = "";
 };
 const Column columns[] = {
@@ -70,10 +70,10 @@ Summary run_row(const Scenario& scenario, const Knobs& knobs, const std::vector<
   for (std::size_t i = 0; i < axes.size(); ++i) set_knob(turned, *axes[i].knob, row.values[i]);
   const Prepared prepared = prepare(scenario, turned);
   Experiment experiment = prepared.experiment;
-  experiment.sample_interval = 0;  // a row keeps no series
+  experiment.sample_interval = 0;  // a row needs no series
   Simulation simulation(prepared.fabric, experiment);
   bool more = true;
-  // Relaxed: it only says that nobody waits for the rest any more; nothing is read because of it.
+  // Relaxed: it only says that the rest is no longer needed; no data depends on it.
   while (more && !stop.load(std::memory_order_relaxed)) more = simulation.run_some(events_between_looks);
   return summarize(simulation, more);
 }
@@ -146,9 +146,9 @@ std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<Sw
   return out;
 }
 
-// One plot a column: along x the values of the first axis as they were given, which need not be numbers
-// ("50KB", "none") and are as often powers of something as evenly apart; a line for each combination of the
-// others.
+// One plot per column. Along x are the values of the first axis as given; they need not be numbers
+// ("50KB", "none") and are as often powers as evenly spaced. There is one line for each
+// combination of the other axes.
 std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& axes,
                        const std::vector<SweepRow>& rows) {
   std::string out = page_begin(scenario.name + ": weir sim");

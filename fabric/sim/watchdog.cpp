@@ -1,6 +1,6 @@
-// The PFC watchdog as SONiC configures it: a queue that PFC holds up, holds packets and sends none for the
-// detection time is stormed; then its packets are dropped (or sent in spite of the pause) until no XOFF has
-// come for the restoration time.
+// The PFC watchdog as SONiC configures it. A queue is in a storm if PFC stops it and it holds packets and
+// sends none for the detection time. Then its packets are dropped (or sent despite the pause) until no XOFF
+// has come for the restoration time.
 #include "fabric/sim/simulation.hpp"
 
 namespace weir::fabric::sim {

@@ -34,7 +34,7 @@ class Flows {
   std::uint16_t index_;
 };
 
-// A random permutation that leaves nobody in place (Sattolo): one cycle through all.
+// A random permutation without fixed points (Sattolo): one cycle through all.
 void permutation(Flows& flows, const Workload& workload, Ticks start, Random& random) {
   std::vector<std::uint32_t> to = workload.hosts;
   for (auto i = static_cast<std::uint32_t>(to.size()); i-- > 1;) std::swap(to[i], to[random.below(i)]);
@@ -43,7 +43,7 @@ void permutation(Flows& flows, const Workload& workload, Ticks start, Random& ra
 
 void all_to_all(Flows& flows, const Workload& workload, Ticks start) {
   const std::size_t n = workload.hosts.size();
-  // Each begins with its neighbour, so that not everybody sends to the same host first.
+  // Each host begins with its neighbour, so that not all send to the same host first.
   for (std::size_t step = 1; step < n; ++step)
     for (std::size_t i = 0; i < n; ++i)
       flows.add(workload.hosts[i], workload.hosts[(i + step) % n], workload.bytes, start);
@@ -53,7 +53,7 @@ void poisson(Flows& flows, const Workload& workload, const Fabric& fabric, const
              Random& random) {
   const double overhead =
       1 + static_cast<double>(transport.header_bytes + transport.gap_bytes) / transport.mtu_bytes;
-  std::vector<double> gbps(fabric.nodes.size());  // of all links of a node
+  std::vector<double> gbps(fabric.nodes.size());  // summed over all links of a node
   for (const auto& port : fabric.ports) gbps[port.node] += port.gbps;
   for (std::size_t i = 0; i < workload.hosts.size(); ++i) {
     const std::uint32_t from = workload.hosts[i];
@@ -69,8 +69,8 @@ void poisson(Flows& flows, const Workload& workload, const Fabric& fabric, const
   }
 }
 
-// 2 (n - 1) steps: first sums go round, then results. Host i may send its part of a step when the one of the
-// step before has reached it, so each flow names the one that it releases.
+// 2 (n - 1) steps: first the sums travel around the ring, then the results. Host i may send its part of a
+// step once that of the previous step has reached it, so each flow names the flow that it releases.
 void ring_allreduce(Flows& flows, const Workload& workload) {
   const auto n = static_cast<std::uint32_t>(workload.hosts.size());
   const std::uint32_t steps = 2 * (n - 1);
@@ -119,7 +119,7 @@ std::optional<Collective> collective_of(const Workload& workload, std::uint16_t 
   if (hosts < 2 || !(ring || (workload.pattern == Pattern::all_to_all && workload.repeat == 1)))
     return std::nullopt;
   const double others = static_cast<double>(hosts - 1) / hosts;
-  // Of an all-to-all a host keeps a part for itself: NCCL counts it.
+  // In an all-to-all a host keeps a part for itself, which NCCL counts.
   return Collective{
       workload.name, ring ? "ring-allreduce" : "all-to-all",         index,
       hosts,         ring ? workload.bytes : workload.bytes * hosts, ring ? 2 * others : others};

@@ -1,4 +1,4 @@
-// The network as it was at its worst: longest queues, fullest buffers, who was stopped for how long.
+// The network at its worst: the longest queues, the fullest buffers, and how long ports were stopped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace weir::fabric::sim {
 namespace {
 
 constexpr double worth_red = 0.005;   // of the time, stopped
-constexpr double worth_amber = 0.05;  // of the longest queue of all
+constexpr double worth_amber = 0.05;  // of the longest queue anywhere
 
 struct Wait {
-  std::uint64_t longest = 0;  // bytes in the queue behind a port
-  double stopped = 0;         // part of the time
+  std::uint64_t longest = 0;  // bytes in the queue of a port
+  double stopped = 0;         // share of the time
 };
 
 Wait wait_of(const Simulation& simulation, std::uint32_t port) {

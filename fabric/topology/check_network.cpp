@@ -29,7 +29,7 @@ void check_host_links(const Network& network, Complaints& complaints) {
   }
 }
 
-// Every switch that has hosts must have a way to every group of hosts.
+// Every switch with hosts must have a path to every group of hosts.
 void check_reach(const Network& network, const Routes& routes, Complaints& complaints) {
   for (std::uint32_t g = 0; g < routes.group_count(); ++g) {
     const auto to = routes.hosts_of(g).front();
@@ -44,7 +44,7 @@ void check_reach(const Network& network, const Routes& routes, Complaints& compl
                      network.routing == RoutingRule::up_down
                          ? "join their parts with [[link]], or set [routing] rule = \"shortest\""
                          : "join their parts with [[link]]");
-      return;  // the first names the parts; the others would say the same again
+      return;  // the first names the parts; more would only repeat it
     }
   }
 }
@@ -55,7 +55,7 @@ void check_loops(const Network& network, const Routes& routes, Complaints& compl
   std::string circle;
   for (const auto node : loop.nodes) circle += network[node].name + " -> ";
   circle += network[loop.nodes.front()].name;
-  // The complaint stands at a static route on the circle: one there made it.
+  // Report it at a static route on the loop: one of these caused it.
   const auto culprit = std::ranges::find_if(network.static_routes, [&](const StaticRoute& route) {
     return std::ranges::find(loop.nodes, route.at) != loop.nodes.end() &&
            std::ranges::find(route.to, loop.host) != route.to.end();

@@ -1,4 +1,4 @@
-// What a network as a whole must be: connected, and without a loop in its static routes.
+// Checks a network as a whole: it must be connected, and its static routes must have no loop.
 #pragma once
 
 #include "fabric/topology/network.hpp"

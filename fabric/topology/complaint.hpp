@@ -1,7 +1,7 @@
-// What is wrong with a file that the user wrote, where, and what to do about it.
+// What is wrong with a file that the user wrote, where, and how to fix it.
 //
-// Readers do not stop at the first mistake: they note it in a Complaints and go on with a default, so that
-// one run shows every mistake. Whoever called the reader uses its result only if there is no complaint.
+// Readers do not stop at the first mistake: they add it to a Complaints and continue with a default, so that
+// one run shows every mistake. The caller may use a reader's result only if there is no complaint.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace weir::fabric {
 
-// A position in a file; lines and columns count from 1, 0 is "the file as a whole".
+// A position in a file; lines and columns count from 1, and 0 means the file as a whole.
 struct Place {
   std::shared_ptr<const std::string> file;
   std::uint32_t line = 0;
@@ -24,7 +24,7 @@ struct Complaint {
   std::string fix;   // "give a length of 0 m or more"
 };
 
-// "FILE:LINE:COLUMN: what; fix", as compilers and editors know it.
+// "FILE:LINE:COLUMN: what; fix", the format that compilers and editors know.
 std::string text(const Complaint& complaint);
 
 class Complaints {
@@ -32,7 +32,7 @@ class Complaints {
   void add(Place place, std::string what, std::string fix);
   bool none() const { return all_.empty(); }
   const std::vector<Complaint>& all() const { return all_; }
-  // One line each, in order of file position; of a flood only the first twenty, and how many more there are.
+  // One line each, in order of file position; at most twenty, then the number of further ones.
   std::string text() const;
 
  private:

@@ -255,7 +255,7 @@ std::optional<Document> Document::parse(std::string_view text, std::string file,
 Table Document::root(Complaints& complaints) const { return {*tree_, {file_, 1, 1}, "the file", complaints}; }
 
 std::optional<std::string> read_text(const std::filesystem::path& path) {
-  std::error_code no_matter;  // it is said when the file is opened
+  std::error_code no_matter;  // ignored: opening the file reports it
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
@@ -264,7 +264,7 @@ std::optional<std::string> read_text(const std::filesystem::path& path) {
     return std::nullopt;
   }
   std::ostringstream text;
-  text << file.rdbuf();  // of an empty file nothing, which sets `text` to failed
+  text << file.rdbuf();  // an empty file writes nothing, which makes `text` fail
   if (file.bad() || text.bad()) return std::nullopt;
   return std::move(text).str();
 }

@@ -1,11 +1,11 @@
-// A TOML document whose every value knows its place, read field by field with the type that the reader
-// expects.
+// A TOML document whose values know their places. It is read field by field, with the type
+// that the reader expects.
 //
-// A Table remembers which keys were asked for. finish() complains of all others, with the nearest known one
-// as the fix, so the fields that a reader asks for are the format; there is no second list of them. A field
-// that is there but wrong is complained of and reads as absent.
+// A Table remembers which keys were read. finish() complains of all others and suggests the nearest known
+// key. So the fields that a reader reads define the format; there is no second list. A field with a wrong
+// value causes a complaint and reads as absent.
 //
-// A Table refers to its Document and to the Complaints, which must outlive it. One thread.
+// A Table refers to its Document and to the Complaints, which must outlive it. Single-threaded.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct Range {
 };
 
 template <class T>
-struct At {  // a value and where it stands
+struct At {  // a value and its place
   T value;
   Place place;
 };
@@ -40,7 +40,7 @@ class Table {
 
   bool has(std::string_view key);
   Place place() const { return place_; }
-  Place place(std::string_view key) const;  // of the key's value; of the table where there is none
+  Place place(std::string_view key) const;  // of the key's value; without one, of the table
   const std::string& name() const { return name_; }
 
   std::optional<std::string> string(std::string_view key);
@@ -48,18 +48,18 @@ class Table {
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key, Range range);
   std::optional<double> number(std::string_view key, Range range);
-  // In the base unit of `unit`; a plain number is taken as being in it where read_quantity takes one without
-  // a suffix.
+  // In the base unit of `unit`. A plain number is in that unit, if read_quantity accepts
+  // numbers without a suffix.
   std::optional<double> quantity(std::string_view key, Unit unit, Range range);
   std::vector<At<std::string>> strings(std::string_view key);  // "a" or ["a", "b"]
   std::vector<At<std::int64_t>> integers(std::string_view key, Range range);
 
   std::optional<Table> table(std::string_view key);  // [key]
   std::vector<Table> tables(std::string_view key);   // [[key]]
-  // For tables whose keys are data: every key that was not asked for, with its place, in order of the file.
+  // For tables whose keys are data: every key not yet read, with its place, in file order.
   std::vector<At<std::string>> other_keys() const;
 
-  void missing(std::string_view key, std::string_view fix);  // complains that a key that must be there is not
+  void missing(std::string_view key, std::string_view fix);  // complains that a required key is missing
   void complain(std::string_view key, std::string what, std::string fix);
   void finish();
 
@@ -78,7 +78,7 @@ class Table {
 
 class Document {
  public:
-  // No document where the text is no TOML; the complaint is noted.
+  // nullopt: the text is not TOML, and a complaint was added.
   static std::optional<Document> parse(std::string_view text, std::string file, Complaints& complaints);
   Document(Document&&) noexcept;
   Document& operator=(Document&&) noexcept;
@@ -91,7 +91,7 @@ class Document {
   std::unique_ptr<TomlValue> tree_;
 };
 
-// All of a file, for Document::parse(). Nothing: `errno` says why.
+// The text of a whole file, for Document::parse(). nullopt: errno says why.
 std::optional<std::string> read_text(const std::filesystem::path& path);
 
 }  // namespace weir::fabric

@@ -1,4 +1,4 @@
-// The one file that includes toml++, which is slow to compile.
+// The only file that includes toml++, which is slow to compile.
 #include "fabric/topology/document_tree.hpp"
 
 #include <toml++/toml.h>
@@ -9,16 +9,16 @@
 namespace weir::fabric {
 namespace {
 
-// Both toml++ and copied() call themselves for each level, and toml++ bounds brackets only: a dotted key of
-// 40,000 parts is 40,000 tables deep.
+// Both toml++ and copied() recurse for each level, and toml++ limits only brackets: a dotted key of 40,000
+// parts is 40,000 tables deep.
 constexpr std::size_t deepest = 64;
 
-// Where the text nests deeper than that, as a line; 0: nowhere. It looks at brackets and at the dots of keys
-// and headers, outside of strings and comments; what is no TOML is for the parser to complain of.
+// The first line where the text nests deeper; 0: nowhere. Counts brackets and the dots in keys and headers,
+// outside of strings and comments. The parser will reject text that is not TOML.
 std::uint32_t too_deep_at(std::string_view text) {
   std::uint32_t line = 1;
   std::size_t depth = 0, header = 0, dots = 0;
-  std::vector<std::size_t> opened;  // by each open bracket
+  std::vector<std::size_t> opened;  // for each open bracket
   bool line_begins = true, in_header = false;
   const auto skip_to = [&](std::size_t at, std::string_view end, bool escapes) {
     while (at < text.size() && !text.substr(at).starts_with(end)) {
@@ -91,7 +91,7 @@ TomlValue copied(const toml::node& node) {
     for (const auto& [key, value] : *table)
       members.push_back(
           {std::string(key.str()), key.source().begin.line, key.source().begin.column, copied(value)});
-    // toml++ sorts by key; complaints and generated names follow the file.
+    // toml++ sorts by key, but complaints and generated names follow the file.
     std::stable_sort(members.begin(), members.end(), [](const TomlMember& a, const TomlMember& b) {
       return std::pair(a.line, a.column) < std::pair(b.line, b.column);
     });

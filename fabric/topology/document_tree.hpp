@@ -1,4 +1,4 @@
-// The tree that a TOML text parses into: what toml++ gives, without toml++, which is slow to compile.
+// The tree that a TOML text is parsed into: that of toml++, without toml++, which is slow to compile.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace weir::fabric {
 
 struct TomlMember;
-struct TomlDate {};  // dates mean nothing in our files; they are kept to be complained of
+struct TomlDate {};  // dates mean nothing in our files; kept so that they can be rejected
 
 struct TomlValue {
   std::uint32_t line = 0;
@@ -29,7 +29,7 @@ struct TomlMember {
   TomlValue value;
 };
 
-// False, and a complaint, where the text is no TOML.
+// False, with a complaint: the text is not TOML.
 bool parse_toml(std::string_view text, const Place& file, TomlValue& tree, Complaints& complaints);
 
 }  // namespace weir::fabric

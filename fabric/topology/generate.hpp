@@ -1,4 +1,4 @@
-// Regular networks from a few numbers: [leaf_spine] and [fat_tree] of a network file.
+// Regular networks from a few numbers: [leaf_spine] and [fat_tree] in a network file.
 #pragma once
 
 #include "fabric/topology/network.hpp"
@@ -19,9 +19,9 @@ struct LeafSpine {
   Place place;
 };
 
-// Three tiers: each pod has ToRs and aggregation switches, all joined; aggregation switch i of every pod goes
-// to the cores [i * cores / aggs_per_pod, (i + 1) * cores / aggs_per_pod). With k: k pods of k/2 and k/2,
-// k*k/4 cores, k/2 hosts a ToR.
+// Three tiers. Each pod has ToRs and aggregation switches, fully connected. Aggregation switch i of each pod
+// connects to the cores [i * cores / aggs_per_pod, (i + 1) * cores / aggs_per_pod). With k: k pods of k/2 and
+// k/2 switches, k*k/4 cores, and k/2 hosts per ToR.
 struct FatTree {
   std::uint32_t pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor;
   LevelLinks to_host, to_agg, to_core;

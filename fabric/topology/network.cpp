@@ -19,7 +19,7 @@ std::string next_port_name(const Node& node) {
   return std::string(sonic_prefix) + std::to_string(node.next_lane);
 }
 
-// The first lane behind this port.
+// The number of the first lane after this port.
 std::uint64_t lane_behind(std::string_view name, std::uint64_t speed_bps) {
   std::uint32_t number = 0;
   if (name.starts_with(sonic_prefix)) name.remove_prefix(sonic_prefix.size());

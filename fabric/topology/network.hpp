@@ -1,9 +1,9 @@
-// A network as the planner and the simulator see it: nodes, their ports, the links between ports, and which
-// traffic is lossless. Nodes, ports, links and models are named by index into the Network that holds them.
-//
-// Invariants of a Network that read_network gave without complaint: every link joins two ports of different
-// nodes, every port has exactly one link, names of nodes are unique, names of the ports of a node are unique,
-// every host reaches every other, static routes have no loop. Plain data; may be read from many threads.
+// A network for the planner and the simulator: nodes, their ports, the links between
+// ports, and which traffic is lossless. Nodes, ports, links and models are named by
+// their index in the Network.
+// Invariants of a Network that read_network returned without complaint: every link joins ports of two nodes;
+// every port has exactly one link; names of nodes are unique, and so are those of a node's ports; every host
+// reaches every other; static routes have no loop. Plain data, may be read from many threads.
 #pragma once
 
 #include <array>
@@ -30,29 +30,29 @@ using LinkId = Id<struct LinkTag>;
 enum class NodeKind { host, switch_ };
 enum class CableKind { copper, fibre, active_optical };
 
-// 5 ns a metre of fibre and about the same of twinaxial copper; the sources differ in the third digit.
+// 5 ns per metre of fibre, and about the same of twinaxial copper; sources differ in the third digit.
 inline constexpr double default_ns_per_m = 5;
 
 struct Cable {
   double length_m = 0;
-  // Of the strand in the other direction, b to a, which a patch panel can make longer.
+  // The strand from b to a, which a patch panel can make longer.
   double return_length_m = 0;
   CableKind kind = CableKind::fibre;
   double ns_per_m = default_ns_per_m;
 };
 
 struct Port {
-  std::string name;  // as the switch's software names it: Ethernet0
+  std::string name;  // the switch software's name: Ethernet0
   NodeId node;
   LinkId link;
   PortId peer;
-  std::uint32_t lanes = 0;  // of the switch's port; 0: not known
-  bool on_front = true;     // false: its switch's model has no such port, or none left of its speed
+  std::uint32_t lanes = 0;  // of the switch's port; 0: unknown
+  bool on_front = true;     // false: the switch's model has no such port, or none left of its speed
 };
 
 struct Link {
   PortId a, b;
-  std::uint64_t speed_bps = 0;  // of each direction
+  std::uint64_t speed_bps = 0;  // in each direction
   Cable cable;
   Place place;
 };
@@ -60,27 +60,27 @@ struct Link {
 struct Node {
   std::string name;
   NodeKind kind = NodeKind::host;
-  std::uint32_t tier = 0;   // hosts 0, leaves 1, spines 2...; meaningful where Network::tiered
-  std::uint32_t model = 0;  // of a switch: index into Network::models
+  std::uint32_t tier = 0;   // hosts 0, leaves 1, spines 2...; valid if Network::tiered
+  std::uint32_t model = 0;  // on a switch: index into Network::models
   std::vector<PortId> ports;
   Place place;
-  std::uint64_t next_lane = 0;  // behind those of all its ports: the number of the next one without a name
+  std::uint64_t next_lane = 0;  // lane after those of all its ports: number of the next unnamed port
 };
 
 struct StaticRoute {
   NodeId at;                // this switch
-  std::vector<NodeId> to;   // sends what is for these hosts
-  std::vector<PortId> via;  // out of one of these ports, by hash
+  std::vector<NodeId> to;   // sends packets for these hosts
+  std::vector<PortId> via;  // through one of these ports, by hash
   Place place;
 };
 
-// A switch that is not the one in charge of hosts that it could reach passes their packets, in a tunnel, to
-// the switch that is: the standby of a dual-ToR pair. The way there is routed, so it may turn up again.
+// A switch that could reach certain hosts but is not in charge of them tunnels their packets to the switch
+// that is: the standby of a dual-ToR pair. The tunnel is routed, so packets may turn up again.
 struct Detour {
-  NodeId at;               // what reaches this switch
+  NodeId at;               // packets that reach this switch
   std::vector<NodeId> to;  // for these hosts
-  NodeId through;          // goes on to this switch
-  // In lossless priorities that no packet outside of a tunnel has, so in buffers of their own.
+  NodeId through;          // continue to this switch
+  // In lossless priorities that only tunnelled packets have, and therefore in separate buffers.
   bool remapped = false;
   Place place;
 };
@@ -93,8 +93,8 @@ enum class RoutingRule {
 inline constexpr std::size_t priorities = 8;
 inline constexpr std::size_t dscps = 64;
 
-// What SONiC's switches do unless told otherwise (sonic-buildimage, qos_config.j2): DSCP 3 and 4 are lossless
-// traffic, 5 scavenger, 8 background, 46 (EF) and 48 (CS6) have queues of their own, all else is best effort.
+// The defaults of SONiC's switches (sonic-buildimage, qos_config.j2): DSCP 3 and 4 are lossless traffic, 5 is
+// scavenger, 8 is background, 46 (EF) and 48 (CS6) have their own queues, and the rest is best effort.
 inline constexpr auto sonic_dscp_to_priority = [] {
   std::array<std::uint8_t, dscps> map{};
   map.fill(1);
@@ -110,31 +110,31 @@ inline constexpr auto sonic_dscp_to_priority = [] {
 struct TrafficClasses {
   std::vector<std::uint8_t> lossless{3, 4};  // priorities with PFC, ascending
   std::array<std::uint8_t, dscps> dscp_to_priority = sonic_dscp_to_priority;
-  std::uint32_t mtu_bytes = 9216;           // largest frame on any port; the one that can block a PFC frame
+  std::uint32_t mtu_bytes = 9216;           // largest frame on any port, which may block a PFC frame
   std::uint32_t lossless_mtu_bytes = 1024;  // largest frame of the lossless classes
   double small_packet_percentage = 100;     // of lossless packets: SONiC's LOSSLESS_TRAFFIC_PATTERN
   std::uint32_t smallest_packet_bytes = 64;
-  std::vector<std::uint8_t> strict;  // priorities that are served before all others; the rest share by weight
+  std::vector<std::uint8_t> strict;  // priorities served before all others; the others share by weight
   bool is_lossless(std::size_t priority) const;
 };
 
 // What the user expects of the traffic. The planner places marks for it, and says when they would not hold.
 struct TrafficHints {
-  std::uint32_t incast = 8;            // senders that one port may have at once
-  std::uint32_t congested_queues = 8;  // priority groups of a switch that are congested at once
-  std::uint32_t spread = 1;            // congested egress ports that one ingress port feeds at once
-  std::optional<double> rtt_ns;        // unloaded; absent: from the longest path
+  std::uint32_t incast = 8;            // senders to one port at the same time
+  std::uint32_t congested_queues = 8;  // simultaneously congested priority groups of a switch
+  std::uint32_t spread = 1;            // congested egress ports that one ingress port feeds at the same time
+  std::optional<double> rtt_ns;        // unloaded; absent: that of the longest path
 };
 
-// What the user decided against the planner's choice.
+// The user's decisions that override the planner's.
 struct PlanOverrides {
-  std::string sonic_release = "202605";  // whose headroom formula: fabric/plan/headroom.hpp
+  std::string sonic_release = "202605";  // whose headroom formula is used: fabric/plan/headroom.hpp
   std::optional<int> dynamic_th;         // alpha = 2^dynamic_th
   std::optional<double> kmin_bytes, kmax_bytes, pmax;
   std::optional<double> xon_offset_bytes;
-  std::optional<double> xoff_bytes;  // headroom of every lossless priority group
-  bool sonic_headroom_only = false;  // else the larger of SONiC's formula and first principles
-  double free_share = 0.1;  // of the shared pool, to stay free with TrafficHints::congested_queues congested
+  std::optional<double> xoff_bytes;  // headroom of each lossless priority group
+  bool sonic_headroom_only = false;  // otherwise the larger of SONiC's formula and first principles
+  double free_share = 0.1;           // of the shared pool, with TrafficHints::congested_queues congested
   std::optional<std::uint32_t> watchdog_detection_ms, watchdog_restoration_ms, watchdog_poll_ms;
   std::string watchdog_action = "drop";
   Place place;
@@ -142,7 +142,7 @@ struct PlanOverrides {
 
 struct Network {
   std::string name;
-  std::string generator;  // "leaf-spine", "fat-tree", or empty for one written by hand
+  std::string generator;  // "leaf-spine", "fat-tree"; empty: written by hand
   std::vector<SwitchModel> models;
   std::vector<Node> nodes;  // hosts and switches
   std::vector<Port> ports;
@@ -162,14 +162,14 @@ struct Network {
   std::optional<NodeId> find(std::string_view node) const;
   std::optional<PortId> find_port(NodeId node, std::string_view port) const;
 
-  // A port's link, seen from the port.
+  // The port's link, as seen from the port.
   NodeId neighbor(PortId port) const { return ports[ports[port.index].peer.index].node; }
   std::uint64_t speed_bps(PortId port) const { return links[ports[port.index].link.index].speed_bps; }
   double outbound_delay_ns(PortId port) const;  // propagation from this port to its peer
 
   NodeId add_node(Node node);
-  // Makes a port on each node and joins them. An empty name becomes EthernetN, N counting lanes of 25 Gb/s;
-  // that of a switch whose model knows its ports stays empty until name_ports.
+  // Makes a port on each node and joins them. An empty name becomes EthernetN, where N counts lanes of 25
+  // Gb/s; on a switch whose model knows its ports it stays empty until name_ports.
   LinkId add_link(NodeId a, std::string a_name, NodeId b, std::string b_name, std::uint64_t speed_bps,
                   Cable cable, Place place);
 };

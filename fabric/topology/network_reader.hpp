@@ -1,6 +1,6 @@
-// The reader behind read_network.hpp: from the tables of a file to a Network. What the switches do is read in
-// read_network.cpp (models, classes, hints, decisions), what is cabled to what in read_topology.cpp
-// (generators, nodes, links, routes). One thread; used once.
+// Implements read_network.hpp: converts the tables of a file into a Network. read_network.cpp reads the
+// switches' behaviour (models, classes, hints, decisions); read_topology.cpp reads the cabling (generators,
+// nodes, links, routes). Single-threaded; used once.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class NetworkReader {
   NetworkReader(Table& root, const FileOpener& open, Complaints& complaints, const ReadLimits& limits)
       : root_(root), open_(open), complaints_(complaints), limits_(limits) {}
 
-  // Whole only where there were no complaints.
+  // Complete only if there were no complaints.
   Network read() {
     network_.name = root_.string("name").value_or("network");
     read_models();

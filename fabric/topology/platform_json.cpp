@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t most_lanes = 64, most_gbps = 10'000, last_port = 65'535;
 
-// Takes a number from the front of `text`; nothing where none of 1 to `most` stands there.
+// Takes a number from 1 to `most` off the front of `text`; nullopt: there is none.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t most) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -25,7 +25,7 @@ bool take(std::string_view& text, std::string_view words) {
   return true;
 }
 
-// "2x400G[200G,100G]": two ports of at most 400 Gb/s.
+// "2x400G[200G,100G]" means two ports of at most 400 Gb/s.
 std::optional<Breakout> read_mode(std::string_view text) {
   if (text.find('+') != text.npos) return std::nullopt;
   const auto parts = take_number(text, most_lanes);

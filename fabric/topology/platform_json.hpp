@@ -1,4 +1,4 @@
-// SONiC's platform.json: the ports of a switch and the ways to split each.
+// SONiC's platform.json: the ports of a switch, and how each can be split.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace weir::fabric {
 
-// Its ports, in the order of their numbers; empty where it has none or is no JSON. Modes that split a port
+// The ports, ordered by number; empty: there are none, or the text is not JSON. Modes that split a port
 // unevenly ("2x400G(4)+1x800G(4)") are left out.
 std::vector<PortRange> read_platform_json(std::string_view text);
 

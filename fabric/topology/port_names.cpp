@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::string_view prefix = "Ethernet";
 
-struct Slot {  // a port of the front
+struct Slot {  // a front port
   std::uint32_t number = 0, lanes = 0;
   std::span<const Breakout> modes;
   bool taken = false;
 
   std::uint64_t fastest() const { return std::ranges::max(modes, {}, &Breakout::speed_bps).speed_bps; }
-  // How many ports of this speed it can be split into: at most `wanted`, or the fewest that there can be; 0:
-  // none is fast enough.
+  // Into how many ports of this speed it can be split: at most `wanted`, or the smallest possible number;
+  // 0: no mode is fast enough.
   std::uint32_t parts(std::uint64_t bps, std::uint32_t wanted) const {
     std::uint32_t parts = 0;
     for (const auto& mode : modes)
@@ -33,7 +33,7 @@ std::vector<Slot> slots_of(const SwitchModel& model) {
   for (const auto& range : model.ports)
     for (std::uint32_t i = 0; i < range.count; ++i)
       slots.push_back({range.first + i * range.step, range.lanes, range.modes});
-  // The slowest that is fast enough is the first that fits.
+  // Sorted by speed, so the first port that fits is the slowest that is fast enough.
   std::ranges::stable_sort(slots, [](const Slot& a, const Slot& b) {
     return std::pair(a.fastest(), a.number) < std::pair(b.fastest(), b.number);
   });
@@ -57,7 +57,7 @@ class SwitchPorts {
   }
 
   void name_all() {
-    // Whole ports where there are enough of them; else as many parts as there can be of each.
+    // Whole ports if there are enough; otherwise split each into as many parts as possible.
     const auto free = slots_;
     if (fill(1) || (slots_ = free, fill(most_parts))) return;
     std::uint32_t number = 0;
@@ -84,8 +84,8 @@ class SwitchPorts {
     return number;
   }
 
-  // Ports that the file names are whole, or parts of the port whose lanes they are among: of the fewest parts
-  // that all of these names can be.
+  // A port that the file names is a whole front port or a part of the one that contains its lanes. Chooses
+  // the smallest split that is consistent with all of these names.
   void take_named(Slot& slot, const std::map<std::uint32_t, PortId>& named) {
     const auto begin = named.lower_bound(slot.number), end = named.lower_bound(slot.number + slot.lanes);
     if (begin == end) return;
@@ -112,7 +112,7 @@ class SwitchPorts {
     port.on_front = true;
   }
 
-  // The fastest links first: fewer ports fit them. False: some got no port.
+  // The fastest links first, because fewer ports suit them. False: some got no port.
   bool fill(std::uint32_t least_parts) {
     bool all = true;
     for (const auto& [bps, ids] : unnamed_) {

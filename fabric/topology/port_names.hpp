@@ -1,16 +1,16 @@
-// Names of ports that the file left open, from the ports that a switch's model has.
+// Names the ports that the file left unnamed, using the ports of the switch's model.
 //
-// A link takes the slowest free port that is fast enough, in the order of the front. Where there are fewer
-// ports than links, ports are split (a breakout): EthernetN becomes EthernetN, EthernetN + lanes / k, ..., as
-// SONiC names them. Switches whose model knows no ports, and hosts, were named when the link was made.
+// A link takes the slowest free port that is fast enough, in front-panel order. If there are fewer ports than
+// links, ports are split (breakout): EthernetN becomes EthernetN, EthernetN + lanes / k, ..., as in SONiC.
+// Ports of hosts, and of switches whose model lists no ports, got their names with their links.
 #pragma once
 
 #include "fabric/topology/network.hpp"
 
 namespace weir::fabric {
 
-// Sets name, lanes and on_front of the ports of every switch whose model has ports. Links for which no port
-// is left get numbers behind the last one, and on_front = false.
+// Sets name, lanes and on_front for the ports of every switch whose model lists ports. Links without a port
+// get numbers after the last one, and on_front = false.
 void name_ports(Network& network);
 
 }  // namespace weir::fabric

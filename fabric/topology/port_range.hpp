@@ -1,4 +1,4 @@
-// The ports at the front of a switch, and the ways to split each.
+// The front ports of a switch, and the ways to split each.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 
 namespace weir::fabric {
 
-// One way to use a port of the front: as this many ports, each at most so fast.
+// One way to use a front port: as so many ports, each with at most this speed.
 struct Breakout {
   std::uint32_t parts = 1;
   std::uint64_t speed_bps = 0;
 };
 
-// Ports of the front that are alike: EthernetN, N = first, first + step, ...; their lanes follow N.
+// Front ports that are alike: EthernetN, N = first, first + step, ...; their lanes follow N.
 struct PortRange {
   std::uint32_t first = 0;
   std::uint32_t count = 1;
   std::uint32_t step = 4;
   std::uint32_t lanes = 4;
-  std::vector<Breakout> modes;  // not empty; in order of their parts
+  std::vector<Breakout> modes;  // not empty; ordered by the number of parts
 };
 
 }  // namespace weir::fabric

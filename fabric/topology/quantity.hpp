@@ -1,4 +1,4 @@
-// Numbers with their unit, as people write them in a network file: "100G", "5m", "16MiB", "1.5us", "20%".
+// Numbers with units, as in a network file: "100G", "5m", "16MiB", "1.5us", "20%".
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@ namespace weir::fabric {
 
 enum class Unit { bits_per_second, bytes, meters, nanoseconds, fraction };
 
-// The value in the base unit that Unit names, or nothing where `text` is no number followed by one of its
-// suffixes. Bytes take none as well ("4096"), a fraction also a plain number ("0.2"); a sign is part of the
-// number.
+// The value in the base unit of Unit; nullopt: `text` is not a number followed by
+// one of its suffixes. Bytes ("4096") and fractions ("0.2") may have none. A sign
+// is part of the number.
 std::optional<double> read_quantity(std::string_view text, Unit unit);
 
 // "a speed such as \"100G\"", for complaints.

@@ -1,4 +1,4 @@
-// From the tables of a file to a Network: what its switches do, and the doors.
+// From the tables of a file to a Network: the switches' behaviour, and the public entry points.
 #include "fabric/topology/read_network.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr Range mtu_range{64, 65535};
-constexpr Range watchdog_detection_range{100, 5000};  // these three as SONiC's YANG model has them
+constexpr Range watchdog_detection_range{100, 5000};  // these three as in SONiC's YANG model
 constexpr Range watchdog_restoration_range{100, 60000};
 constexpr std::uint32_t longest_poll_ms = 1000;
 constexpr Range watchdog_poll_range{100, longest_poll_ms};
@@ -37,7 +37,7 @@ void NetworkReader::add_model(SwitchModel model) {
     network_.models.push_back(std::move(model));
   else if (std::ranges::find(built_in_models(), model.name, &SwitchModel::name) != built_in_models().end() &&
            same->place.file != model.place.file)
-    *same = std::move(model);  // a file may correct a model that comes with Weir
+    *same = std::move(model);  // a file may override a model that comes with Weir
   else
     complaints_.add(model.place, fmt::format("switch model '{}' is there twice", model.name),
                     "rename one of them");

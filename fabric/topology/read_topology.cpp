@@ -1,5 +1,5 @@
-// From the tables of a file to a Network: what is cabled to what, generated or written by hand, and static
-// routes.
+// From the tables of a file to a Network: the cabling, generated or written by
+// hand, and static routes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,15 +14,15 @@ constexpr Range count_range{1, 65536};
 constexpr Range speed_range{1e6, 10e12};
 constexpr Range cable_range{0, 100e3};
 
-// A node's name stands before the ':' of a port, in pictures, and is the folder of its config_db.json: one
-// that leads elsewhere would be written over what is there.
+// A node's name precedes the ':' of a port, appears in pictures, and is the folder of its config_db.json. A
+// name with a path would overwrite files elsewhere.
 bool is_node_name(std::string_view name) {
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
   return !name.empty() && name.find_first_not_of(allowed) == std::string_view::npos &&
          name.find_first_not_of('.') != std::string_view::npos;
 }
 
-// A port's name is a part of config_db.json's keys, before a '|', and of lines of text.
+// A port's name is part of config_db.json's keys, before a '|', and of lines of text.
 bool is_port_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~' && c != '|'; });
 }
@@ -249,7 +249,7 @@ std::optional<NodeId> NetworkReader::read_switch(Table& table, std::string_view 
   return found;
 }
 
-// 'to': hosts, or switches for all of theirs.
+// Reads 'to': hosts, or switches, which stand for all their hosts.
 std::vector<NodeId> NetworkReader::read_hosts(Table& table) {
   std::vector<NodeId> hosts;
   for (const auto& to : table.strings("to")) {
@@ -293,12 +293,12 @@ void NetworkReader::read_route(Table& table) {
   if (at) route.at = *at;
   route.to = read_hosts(table);
   for (const auto& via : table.strings("via")) {
-    if (!at_known) continue;  // of which node it would have to be a neighbor nobody knows
+    if (!at_known) continue;  // without the node its neighbors are unknown
     const auto before = route.via.size();
     for (const auto port : network_[route.at].ports)
       if (network_[port].name == via.value || network_[network_.neighbor(port)].name == via.value)
         route.via.push_back(port);
-    // Hosts pass nothing on: what is for others would end, or come back, there.
+    // Hosts do not forward: packets for others would end there, or come back.
     for (auto port = before; port < route.via.size(); ++port)
       if (const auto next = network_.neighbor(route.via[port]);
           network_[next].kind == NodeKind::host &&
@@ -332,7 +332,7 @@ void NetworkReader::read_routing() {
     table->finish();
   }
   auto routes = root_.tables("route"), detours = root_.tables("detour");
-  if (!complaints_.none()) return;  // nodes that could not be read would only make more complaints
+  if (!complaints_.none()) return;  // nodes that could not be read would only cause more complaints
   for (auto& table : routes) read_route(table);
   for (auto& table : detours) read_detour(table);
 }

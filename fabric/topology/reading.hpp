@@ -1,4 +1,4 @@
-// What a reader of network files is given: the way to other files that a network names, and its limits.
+// Input for readers of network files: access to other files that a network names, and limits.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace weir::fabric {
 
-// The text of another file that the network names, by the name as written there; nothing if it cannot be
-// read.
+// Returns the text of another file by the name in the network; nullopt:
+// it cannot be read.
 using FileOpener = std::function<std::optional<std::string>(const std::string& name)>;
 
 struct ReadLimits {

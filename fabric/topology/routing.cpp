@@ -36,7 +36,7 @@ Routes::Routes(const Network& network, std::span<const LinkId> failed)
       for (const auto port : node.ports) has_hosts_[network.neighbor(port).index] = true;
   find_groups();
   find_ways();
-  sets_.push_back({});  // the empty one
+  sets_.push_back({});  // the empty set
   table_.assign(std::size_t{rows_} * groups_.size(), 0);
   distance_.resize(network.nodes.size());
   down_distance_.resize(network.nodes.size());
@@ -90,7 +90,7 @@ void Routes::find_ways() {
   }
 }
 
-// Breadth first from the switches that the group is attached to.
+// Breadth first from the switches to which the group is attached.
 void Routes::distances_shortest(const Group& group) {
   std::vector<NodeId> queue = group.attached;
   for (const auto node : queue) distance_[node.index] = 0;
@@ -102,8 +102,8 @@ void Routes::distances_shortest(const Group& group) {
     }
 }
 
-// A switch that has a way down takes it; the others go up to the nearest that has. So no packet turns up
-// again.
+// A switch that has a way down takes it; the others go up to the nearest one that has. So
+// no packet goes up again.
 void Routes::distances_up_down(const Group& group) {
   std::ranges::fill(down_distance_, none);
   std::vector<NodeId> queue = group.attached;
@@ -147,7 +147,7 @@ void Routes::fill(std::uint32_t g) {
   for (std::uint32_t n = 0; n < network_->nodes.size(); ++n) {
     if (row_of_[n] == none) continue;
     table_[std::size_t{g} * rows_ + row_of_[n]] = 0;
-    if (is_host(*network_, {n}))  // several links: the nearest switch
+    if (is_host(*network_, {n}))  // with several links: towards the nearest switch
       for (const auto& way : ways_of(n))
         if (alive(way) && distance_[way.to] != none)
           distance_[n] = std::min(distance_[n], distance_[way.to] + 1);
@@ -163,15 +163,15 @@ void Routes::fill(std::uint32_t g) {
     for (const auto port : route.via)
       if (alive(port)) ports.push_back(port);
     std::ranges::sort(ports);
-    // With every way out gone the route is withdrawn and what routing found stays.
+    // If all its ports are gone, the static route is withdrawn and the computed route stays.
     if (!ports.empty()) table_[std::size_t{g} * rows_ + row_of_[route.at.index]] = intern(ports);
   }
 }
 
-// Takes `port` out of its node's set. A node that keeps another port stays as far from the destination as it
-// was, so nobody else changes. A node that loses its last one is farther now: those that sent there send
-// there no more, and so on up to nodes that have other ports. Where no host's packets begin at any that lost
-// all, nobody needs what new way they might find. False: somebody does, or the rule is not the plain one.
+// Removes `port` from its node's set. A node that keeps another port stays at the same distance from the
+// destination, so nothing else changes. A node that loses its last port is farther away now, so the nodes
+// that sent to it stop, and so on up to nodes with other ports. If no host's packets begin at nodes without
+// ports, nobody needs new ways there. False: somebody does, or the rule is not the plain one.
 bool Routes::withdraw(std::uint32_t g, PortId port, Change& change) {
   std::vector<PortId> gone{port};
   while (!gone.empty()) {
@@ -251,7 +251,7 @@ std::span<const PortId> Routes::next_ports(NodeId at, NodeId host) const {
   if (at == host) return {};
   const auto group = group_of_[host.index];
   if (is_host(*network_, at) || !attached(at, group)) return transit_ports(at, group);
-  // A static route may send even the last hop another way.
+  // A static route may override even the last hop.
   if (const auto forced = transit_ports(at, group); !forced.empty()) return forced;
   const auto [first, count] = last_hops_of_[host.index];
   const auto all = std::span(last_hops_).subspan(first, count);

@@ -1,9 +1,9 @@
-// Which ports a node may send out of to reach a host: all shortest paths under the network's rule, static
-// routes over them.
+// The ports that a node may use to reach a host: all shortest paths under the network's rule,
+// overridden by static routes.
 //
-// Hosts with the same attachment and the same static routes share a group, so a table has one row a group and
-// switch, and equal sets of ports are stored once. Immutable after construction; may be read from many
-// threads.
+// Hosts with the same attachment and the same static routes share a group. So a table has one entry per group
+// and switch, and equal sets of ports are stored once. Immutable after construction, except for fail() and
+// undo(); may be read from many threads.
 #pragma once
 
 #include <cstdint>
@@ -16,36 +16,36 @@ namespace weir::fabric {
 
 class Routes {
  public:
-  // As routing converges once the links in `failed` are gone. Keeps a pointer to the network.
+  // The routes after convergence without the links in `failed`. Keeps a pointer to the network.
   explicit Routes(const Network& network, std::span<const LinkId> failed = {});
 
-  // Ports of `at` over which a packet for `host` may leave, in order of port index; an ECMP hash picks one.
-  // Empty where `at` has no way to `host`, and where it is `host`. Never empty between hosts of a checked
+  // The ports of `at` through which a packet for `host` may leave, ordered by index; an ECMP hash
+  // picks one. Empty: there is no way, or `at` is `host`. Never empty between hosts of a checked
   // network without failures.
   std::span<const PortId> next_ports(NodeId at, NodeId host) const;
 
-  // Hosts of one group take the same ports everywhere but at the switches that they are attached to.
+  // Hosts of one group use the same ports everywhere, except at the switches to which they are attached.
   std::uint32_t group_count() const { return host_groups_; }
-  // Behind the groups of hosts: one for each switch that a Detour leads to, of packets in a tunnel to it. It
-  // has no hosts.
+  // Includes, after the groups of hosts, one for each switch that a Detour leads to: for packets in a tunnel
+  // to it. Such a group has no hosts.
   std::uint32_t all_group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
   std::uint32_t tunnel_group(NodeId through) const;
   std::uint32_t group_of(NodeId host) const { return group_of_[host.index]; }
   std::span<const NodeId> hosts_of(std::uint32_t group) const { return groups_[group].hosts; }
-  // The same without the last hop: empty also where `at` is attached to the group.
+  // Likewise, without the last hop: also empty if `at` is attached to the group.
   std::span<const PortId> transit_ports(NodeId at, std::uint32_t group) const;
   bool attached(NodeId at, std::uint32_t group) const;
 
-  // Converges again once a link between two switches is gone too, at the cost of the destinations that it
-  // changes. A node to which no packet for a destination comes any more may be left without a way there.
+  // Converges again after one more link between two switches has failed; the cost depends on the destinations
+  // that change. A node that no packet for a destination reaches any more may be left without a way there.
   struct Change {
     LinkId failed;
-    std::vector<std::uint32_t> refilled;  // groups that took ways which they did not take before
+    std::vector<std::uint32_t> refilled;  // groups with ways that they did not use before
     std::vector<std::uint32_t> thinned;   // groups that only lost some of their ways
     std::vector<std::pair<std::size_t, std::uint32_t>> before;
   };
   Change fail(LinkId link);
-  void undo(const Change& change);  // of the last fail() that was not undone
+  void undo(const Change& change);  // undoes the last fail() that is not yet undone
 
  private:
   struct Group {
@@ -58,8 +58,8 @@ class Routes {
     std::uint32_t count = 0;
   };
 
-  // A way from a node to a switch. Filling a table walks all of them for each group, which is what a large
-  // network's plan takes its time for: they lie together here, and by themselves.
+  // A way from a node to a switch. Filling a table walks all of them for each group, which dominates the
+  // planning time of a large network. So they are stored together and apart from other data.
   struct Way {
     PortId port;
     std::uint32_t to;  // node
@@ -86,24 +86,24 @@ class Routes {
   std::vector<Slice> ways_of_;            // by node
   std::vector<std::uint32_t> tier_;       // by node
   std::vector<NodeId> switches_by_tier_;  // highest first
-  std::vector<bool> has_hosts_;           // by node: packets begin there
+  std::vector<bool> has_hosts_;           // by node: packets start there
   std::vector<Group> groups_;
   std::uint32_t host_groups_ = 0;
   std::vector<std::uint32_t> group_of_;  // by node
-  std::vector<std::uint32_t> row_of_;    // by node: switches and hosts with several links
+  std::vector<std::uint32_t> row_of_;    // by node: for switches, and hosts with several links
   std::vector<std::uint32_t> table_;     // [group * rows + row]: index into sets_
   std::uint32_t rows_ = 0;
   std::vector<Slice> sets_;
   std::vector<PortId> set_ports_;
   std::vector<std::vector<std::uint32_t>> sets_by_hash_;
-  std::vector<PortId> last_hops_;             // of each host, the switch ports that face it, by switch
+  std::vector<PortId> last_hops_;             // for each host, the switch ports that face it, by switch
   std::vector<Slice> last_hops_of_;           // by node
-  std::vector<std::uint32_t> distance_;       // by node, of the group being filled
+  std::vector<std::uint32_t> distance_;       // by node, for the group being filled
   std::vector<std::uint32_t> down_distance_;  // up_down only
 };
 
-// A circle that packets for some host would run in, in order, or empty where there is none. Only static
-// routes make one.
+// A loop that packets for some host would enter, in order; empty: there is none. Only
+// static routes can make one.
 struct RoutingLoop {
   NodeId host;
   std::vector<NodeId> nodes;

@@ -16,7 +16,7 @@ constexpr Range part_range{0, 1e12};
 constexpr Range cell_range{1, 65536};
 constexpr Range delay_range{0, 1e9};
 constexpr Range forwarding_range{
-    0, 10e6};  // with a cable of any length the simulator's 32 bits of 10 ps hold it
+    0, 10e6};  // with a cable of any length it fits into the simulator's 32 bits of 10 ps
 constexpr Range over_subscription_range{1, 1000};
 constexpr Range port_number_range{0, 65535};
 constexpr Range port_count_range{1, 4096};
@@ -113,7 +113,7 @@ namespace {
 std::vector<PortRange> read_port_config_ini(std::string_view text) {
   constexpr std::uint64_t slow_lane_bps = 25'000'000'000, fast_lane_bps = 2 * slow_lane_bps;
   constexpr std::uint32_t fast_lanes = 8;
-  // The heading names the columns; SONiC's own files without one have these.
+  // The heading names the columns; SONiC's own files without a heading have these.
   std::vector<std::string> columns = {"name", "lanes", "alias", "index", "speed"};
   std::vector<PortRange> out;
   std::istringstream lines{std::string(text)};
@@ -136,7 +136,7 @@ std::vector<PortRange> read_port_config_ini(std::string_view text) {
     const auto number = name.starts_with(front_port)
                             ? whole_number<std::uint32_t>(name.substr(front_port.size()))
                             : std::nullopt;
-    if (!number) continue;  // Ethernet-Rec0 and the like: inside the switch
+    if (!number) continue;  // Ethernet-Rec0 and the like are inside the switch
     PortRange port;
     port.first = *number;
     port.lanes = static_cast<std::uint32_t>(std::ranges::count(cell("lanes"), ',')) + 1;

@@ -1,7 +1,7 @@
-// What a planner or simulator must know of a kind of switch: its buffer and how long it takes to react.
+// What a planner or simulator must know about a kind of switch: its buffer and its reaction times.
 //
-// Models are data: fabric/topology/models/*.toml is built in, and a network file adds its own with
-// [[switch_model]].
+// Models are data: fabric/topology/models/*.toml are built in, and a network file adds its
+// own with [[switch_model]].
 #pragma once
 
 #include <cstdint>
@@ -16,54 +16,54 @@ namespace weir::fabric {
 
 enum class HeadroomPool {
   private_,  // each priority group owns its headroom
-  shared,    // all draw from one pool, smaller than their sum
+  shared,    // all share one pool, smaller than their sum
 };
 
 struct SwitchModel {
   std::string name;
-  std::string source;  // where the numbers come from
+  std::string source;  // the source of the numbers
   Place place;
 
-  std::optional<std::uint64_t> capacity_bps;  // of all ports together, one way; absent: any
+  std::optional<std::uint64_t> capacity_bps;  // of all ports together, one way; absent: unlimited
   std::uint64_t buffer_bytes = 0;             // the whole packet buffer
-  std::uint64_t reserved_bytes = 0;           // of it, not ours: the management pool
-  std::uint64_t reserved_per_port_bytes = 0;  // and for each linked port: lossy minimums, mirroring
+  std::uint64_t reserved_bytes = 0;           // the part that is not ours: the management pool
+  std::uint64_t reserved_per_port_bytes = 0;  // likewise for each linked port: lossy minimums, mirroring
   std::uint32_t cell_bytes = 1;               // a packet occupies whole cells
   HeadroomPool headroom_pool = HeadroomPool::private_;
   double over_subscription = 1;  // of a shared pool: sum of headrooms / pool
 
   // Delays of the first-principles headroom, in ns: from crossing XOFF to a PFC frame at the head of the
-  // port's queue; and PHY, gearbox and MACsec engine, each passed once a direction.
+  // port's queue; then PHY, gearbox and MACsec engine, each passed once per direction.
   double pfc_generation_ns = 0;
   double phy_ns = 0;
   double gearbox_ns = 0;
   double macsec_ns = 0;
-  double forwarding_ns = 1000;  // from the last bit in to the first bit out of an idle switch
+  double forwarding_ns = 1000;  // from the last bit in to the first bit out, in an idle switch
 
   // Parameters of SONiC's formula (fabric/plan/headroom.hpp), in bytes.
-  double pipeline_bytes = 0;  // what the pipeline holds: the XON mark
+  double pipeline_bytes = 0;  // the pipeline's content: the XON mark
   double mac_phy_bytes = 0;
-  // SONiC's releases before 202111 know one figure; later ones, and all where it is absent, take the pause
-  // response of IEEE 802.3 for the speed.
+  // SONiC's releases before 202111 use this one figure. Later releases, and all if it is absent, use the
+  // pause response of IEEE 802.3 for the speed.
   std::optional<double> peer_response_bytes;
   double tile_bytes_per_gbps = 0;
-  // The largest queue a lossless class may build at egress; absent: the whole buffer.
+  // The largest queue that a lossless class may build at egress; absent: the whole buffer.
   std::optional<std::uint64_t> egress_pool_bytes;
 
-  std::vector<PortRange> ports;  // empty: not known
-  // SONiC's port_config.ini or platform.json to take them from, beside the file of the model.
+  std::vector<PortRange> ports;  // empty: unknown
+  // Take the ports from this port_config.ini or platform.json of SONiC, in the folder of the model's file.
   std::string port_config;
 };
 
-// The ports of SONiC's port_config.ini or platform.json; nothing, and a complaint at `place`, where it has
-// none. A port_config.ini without speeds gives 25 Gb/s a lane, 50 to the lanes of a port of eight; a
-// platform.json knows how each port can be split.
+// The ports in SONiC's port_config.ini or platform.json; empty, with a complaint at `place`: there are none.
+// A port_config.ini without speeds means 25 Gb/s per lane, or 50 on ports of eight lanes; a platform.json
+// knows how each port can be split.
 std::vector<PortRange> read_port_config(std::string_view text, const Place& place, Complaints& complaints);
 
-// One [[switch_model]]. Complains of what is missing or out of range.
+// Reads one [[switch_model]]. Complains of missing values and of those out of range.
 SwitchModel read_switch_model(Table& table);
 
-// The models that come with Weir, in order of their names.
+// The models that come with Weir, sorted by name.
 const std::vector<SwitchModel>& built_in_models();
 
 }  // namespace weir::fabric
