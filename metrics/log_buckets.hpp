@@ -1,8 +1,8 @@
-// Which bucket a value is counted in: log-linear, 2^bits buckets to an octave, so that a bucket is at most
-// 1 / 2^bits as wide as what it holds. Finding it is a shift and an addition. Pure.
+// The bucket in which a value is counted. Log-linear: 2^bits buckets per octave, so that the width of a
+// bucket is at most 1 / 2^bits of the values in it. Finding it takes a shift and an addition. Pure.
 //
-// Below 2^(bits + 1) a bucket holds one value. HdrHistogram, and so Redis's latency histograms, are laid out
-// like this.
+// Below 2^(bits + 1) each bucket holds one value. HdrHistogram, and therefore Redis's latency
+// histograms, use this layout.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace weir::metrics {
 template <unsigned bits>
 struct LogBuckets {
   static constexpr std::size_t to_an_octave = std::size_t{1} << bits;
-  // How many buckets values of so many bits need.
+  // The number of buckets for values of so many bits.
   static constexpr std::size_t count(unsigned value_bits) {
     return std::size_t{value_bits - bits + 1} << bits;
   }
@@ -23,8 +23,8 @@ struct LogBuckets {
     const unsigned shift = width > bits + 1 ? width - bits - 1 : 0;
     return (std::size_t{shift} << bits) + static_cast<std::size_t>(value >> shift);
   }
-  // The least value of a bucket; that of the next less one is its greatest. Wraps to 0 behind the last that a
-  // value of 64 bits can be in.
+  // The smallest value of a bucket; one less is the largest of the previous bucket. Wraps to 0 after the
+  // last bucket for 64-bit values.
   static constexpr std::uint64_t first_of(std::size_t bucket) {
     const std::size_t octave = bucket >> bits;
     const std::size_t shift = octave > 1 ? octave - 1 : 0;

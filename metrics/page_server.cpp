@@ -62,7 +62,7 @@ asio::awaitable<void> converse(tcp::socket& socket, std::shared_ptr<Serving> ser
   std::error_code error;
   co_await asio::async_read_until(socket, asio::dynamic_buffer(request, longest_request), "\r\n\r\n",
                                   asio::redirect_error(asio::use_awaitable, error));
-  // A request that is too long has its line, too.
+  // A request that is too long still has its first line.
   if ((error && error != asio::error::not_found) || !serving->page) co_return;
   const std::string text = answer(request, serving->page);
   co_await asio::async_write(socket, asio::buffer(text), asio::redirect_error(asio::use_awaitable, error));

@@ -1,8 +1,8 @@
 // A web server of one page, for Prometheus: GET /metrics.
 //
-// It lives on an io_context of the program's own and needs no thread. What clients that are silent or slow
-// can take of it is bounded, and no client waits for another. Threading: everything from the thread of the
-// io_context, the page too.
+// It runs on an io_context of the program and needs no thread. The resources that silent or slow clients
+// can take are bounded, and no client waits for another. Threading: everything, including the page, runs
+// on the io_context's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -17,7 +17,7 @@
 
 namespace weir::metrics {
 
-// Beyond `connections` new ones wait in the kernel until one ends, which takes `patience` at most.
+// Beyond `connections`, new ones wait in the kernel until one ends, which takes at most `patience`.
 struct PageLimits {
   std::size_t connections = 64;
   std::chrono::milliseconds patience{5000};
@@ -25,27 +25,27 @@ struct PageLimits {
 
 class PageServer {
  public:
-  using Page = std::function<std::string()>;  // made anew for each who asks
+  using Page = std::function<std::string()>;  // called anew for each request
 
-  // No host: every address. Port 0: a free one. The error is fit to print.
+  // Empty host: every address. Port 0: a free port. The error is for a user to read.
   static std::expected<PageServer, std::string> listen(asio::io_context&, const std::string& host,
                                                        std::uint16_t port, Page page,
                                                        const PageLimits& limits = {});
   PageServer(PageServer&&) = default;
-  // Nothing of the page is used any more when it returns.
+  // When this returns the page is no longer used.
   ~PageServer();
 
   std::string where() const;  // "127.0.0.1:9121", "[::1]:9121"
   std::uint16_t port() const;
-  // Told when connections cannot be accepted any more. While the process is out of descriptors it tries
-  // again.
+  // Called when no more connections can be accepted. A lack of descriptors does not
+  // count; then it tries again.
   void on_end(std::function<void(std::error_code)> ended);
 
  private:
   struct Serving;
   explicit PageServer(std::shared_ptr<Serving> serving) : serving_(std::move(serving)) {}
 
-  std::shared_ptr<Serving> serving_;  // with the conversations that go on
+  std::shared_ptr<Serving> serving_;  // shared with conversations that are in progress
 };
 
 }  // namespace weir::metrics

@@ -1,8 +1,8 @@
 // Text of the Prometheus exposition format, version 0.0.4
 // (https://prometheus.io/docs/instrumenting/exposition_formats/).
 //
-// A metric is begun once; its samples follow. Names are the caller's and not checked; values of labels are
-// escaped. Threading: a text belongs to one thread.
+// Begin a metric once, then add its samples. The caller chooses names, which are not checked; label values
+// are escaped. Threading: one thread per text.
 #pragma once
 
 #include <concepts>
@@ -12,13 +12,13 @@
 
 namespace weir::metrics {
 
-// The labels of one sample, in the order in which they are added.
+// The labels of one sample, in the order in which they were added.
 class Labels {
  public:
   Labels() = default;
   Labels(std::string_view name, std::string_view value) { add(name, value); }
   Labels& add(std::string_view name, std::string_view value);
-  // Those that are formatted already: NAME="VALUE",NAME="VALUE"; none if it is empty.
+  // Adds labels that are already formatted: NAME="VALUE",NAME="VALUE"; nothing if empty.
   Labels& add_formatted(std::string_view labels);
   const std::string& text() const { return text_; }
 
@@ -32,15 +32,15 @@ class PrometheusText {
 
   void metric(std::string_view name, Type type, std::string_view help);
 
-  // Of the metric that was begun last.
+  // A sample of the metric that was begun last.
   template <std::integral Number>
   void sample(Number value, const Labels& labels = {}) {
     line("", labels, std::to_string(value));
   }
-  // With so many significant digits.
+  // With `digits` significant digits.
   void sample(double value, const Labels& labels = {}, int digits = 9);
-  // Of a histogram: how many observations did not exceed `bound`; then their sum and their number, once for
-  // each set of labels.
+  // For a histogram: how many observations were at most `bound`; then their sum and number, once
+  // for each set of labels.
   void bucket(double bound, std::uint64_t count, Labels labels = {});
   void bucket_of_all(std::uint64_t count, Labels labels = {});
   void sum_and_count(double sum, std::uint64_t count, const Labels& labels = {});
