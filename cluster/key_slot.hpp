@@ -1,5 +1,5 @@
-// Which of a cluster's 16384 slots a key lies in (Redis Cluster specification, "Key distribution model"):
-// CRC16 (XMODEM) of the key, or of what stands between the first '{' and the next '}' if that is not empty.
+// The slot, one of a cluster's 16384, of a key (Redis Cluster specification, "Key distribution model"): CRC16
+// (XMODEM) of the key, or of the part between the first '{' and the next '}' if that is not empty.
 #pragma once
 
 #include <cstdint>

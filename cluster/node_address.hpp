@@ -1,4 +1,4 @@
-// Where a node of the cluster listens, as it and its peers say.
+// Where a node of the cluster listens, as reported by the node or its peers.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,14 @@ struct NodeAddress {
   std::string text() const { return transport::host_port_text(host, port); }
 };
 
-// What may stand for a host: no blanks, no control bytes, not too long for a name.
+// Whether the text may be a host: no blanks, no control bytes, not too long for a name.
 inline bool may_be_host(std::string_view host) {
   constexpr std::size_t longest = 255;
   return !host.empty() && host.size() <= longest &&
          std::ranges::all_of(host, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// A decimal number up to `most`, and nothing around it.
+// A decimal number up to `most`, with nothing around it.
 inline std::optional<std::uint16_t> read_number(std::string_view text, std::uint16_t most) {
   std::uint16_t number = 0;
   const char* const end = text.data() + text.size();
@@ -42,9 +42,9 @@ inline std::optional<std::uint16_t> port_of(std::string_view text) {
   return port && *port > 0 ? port : std::nullopt;
 }
 
-// "HOST:PORT" as nodes say it: Redis writes an IPv6 address without brackets, so the last colon is the
-// port's, which is not how users write addresses (transport/host_port.hpp). An empty host stands for
-// `same_host`.
+// Parses "HOST:PORT" as nodes write it. Redis writes an IPv6 address without brackets, so the
+// last colon precedes the port. Users write addresses differently (transport/host_port.hpp). An
+// empty host means `same_host`.
 inline std::optional<NodeAddress> read_address(std::string_view text, std::string_view same_host = {}) {
   const std::size_t colon = text.rfind(':');
   if (colon == text.npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// A row of what CLUSTER SLOTS says: which primary has which slots.
+// A row of CLUSTER SLOTS: a range of slots and its primary.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace weir::cluster {
 
 struct SlotRange {
-  std::uint16_t first = 0, last = 0;  // both included
+  std::uint16_t first = 0, last = 0;  // both inclusive
   NodeAddress primary;
 };
 
