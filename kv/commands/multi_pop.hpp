@@ -35,8 +35,8 @@ bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::st
   return false;
 }
 
-// Takes from the first key that has elements and answers; false: none has. `take(collection, end)` takes one
-// and answers it; `event` is what that is to the key, `replayed` the command that takes so many from one key.
+// Takes from the first key with elements, and replies; false: no key has any. `take(collection, end)` takes
+// and writes one. `event` is for the key; `replayed` is the command that takes as many from one key.
 template <class Collection, class End, class Take>
 bool multi_pop(const Call& call, const MultiPop<End>& pop, KeyEvent event, std::string_view replayed,
                Take take) {
