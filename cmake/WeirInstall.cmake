@@ -75,7 +75,7 @@ install(CODE "
   endif()" COMPONENT server)
 
 # C++: headers below include/weir, in folders as here, so that their includes of each other hold.
-set(cpp_libraries weir_asio weir_asio_ssl weir_hash weir_waiting weir_transport weir_transport_tls weir_metrics weir_rdma weir_rpc weir_tensor)
+set(cpp_libraries weir_asio weir_asio_ssl weir_hash weir_waiting weir_transport weir_transport_tls weir_transport_dial weir_metrics weir_rdma weir_rpc weir_tensor)
 foreach(library ${cpp_libraries})
   string(REPLACE "weir_" "" name ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})

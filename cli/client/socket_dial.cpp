@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "transport/tcp_pacing.hpp"
+#include "transport/unix_socket.hpp"
 
 namespace weir::client {
 namespace {
@@ -70,22 +70,17 @@ Result<OwnedFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
 }
 
 Result<OwnedFd> dial_unix(const Endpoint& endpoint, Milliseconds limit) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (endpoint.path.size() >= sizeof address.sun_path)
-    return unreachable(endpoint, "the path is longer than a unix socket's may be (107 bytes)");
-  std::memcpy(address.sun_path, endpoint.path.data(), endpoint.path.size());
-  OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd) return unreachable(endpoint, std::strerror(errno));
   const auto deadline = Clock::now() + limit;
-  int error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address, deadline);
+  auto fd = transport::connect_unix(endpoint.path);
   // A unix socket whose backlog is full says EAGAIN instead of connecting later: ask again until it has room.
-  while (error == EAGAIN && Clock::now() < deadline) {
+  while (!fd && fd.error() == EAGAIN && Clock::now() < deadline) {
     ::poll(nullptr, 0, 1);
-    error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address, deadline);
+    fd = transport::connect_unix(endpoint.path);
   }
-  if (error) return unreachable(endpoint, std::strerror(error));
-  return fd;
+  if (fd) return std::move(*fd);
+  if (fd.error() == ENAMETOOLONG)
+    return unreachable(endpoint, "the path is longer than a unix socket's may be (107 bytes)");
+  return unreachable(endpoint, std::strerror(fd.error()));
 }
 
 }  // namespace weir::client

@@ -1,9 +1,7 @@
 #include "kv/net/dialling.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
-#include <asio/connect.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
 #include <cerrno>
@@ -13,6 +11,8 @@
 #include "kv/net/socket_connection.hpp"
 #include "kv/net/socket_listener.hpp"
 #include "kv/net/tls_connection.hpp"
+#include "transport/dial.hpp"
+#include "transport/unix_socket.hpp"
 
 namespace weir::kv {
 
@@ -25,22 +25,16 @@ using Finish = std::function<Opened<std::unique_ptr<Connection>>(asio::ip::tcp::
 
 class TcpDialling final : public Dialling {
  public:
-  TcpDialling(asio::io_context& io, Finish finish, Dialled dialled)
-      : state_(std::make_shared<State>(io, std::move(finish), std::move(dialled))) {}
+  TcpDialling(asio::io_context& io, const std::string& host, std::uint16_t port, Finish finish,
+              Dialled dialled)
+      : state_(std::make_shared<State>(io, std::move(finish), std::move(dialled))) {
+    asio::co_spawn(io, attempt(state_, host, port), asio::detached);
+  }
   ~TcpDialling() override {
     state_->dialled = nullptr;
     state_->resolver.cancel();
     asio::error_code ignored;
     state_->socket.close(ignored);
-  }
-
-  void begin(const std::string& host, std::uint16_t port) {
-    state_->resolver.async_resolve(host, std::to_string(port),
-                                   [state = state_](const std::error_code& error, const auto& found) {
-                                     if (!state->dialled) return;
-                                     if (error) return tell(*state, std::unexpected(error.message()));
-                                     connect(state, found);
-                                   });
   }
 
  private:
@@ -52,17 +46,14 @@ class TcpDialling final : public Dialling {
     Finish finish;
     asio::ip::tcp::resolver resolver;
     asio::ip::tcp::socket socket;
-    Dialled dialled;  // empty: given up, or told
+    Dialled dialled;  // empty: given up, or called
   };
 
-  static void connect(const std::shared_ptr<State>& state,
-                      const asio::ip::tcp::resolver::results_type& addresses) {
-    asio::async_connect(state->socket, addresses,
-                        [state](const std::error_code& error, const asio::ip::tcp::endpoint&) {
-                          if (!state->dialled) return;
-                          if (error) return tell(*state, std::unexpected(error.message()));
-                          tell(*state, take_over(*state));
-                        });
+  static asio::awaitable<void> attempt(std::shared_ptr<State> state, std::string host, std::uint16_t port) {
+    const std::error_code error =
+        co_await transport::dial_tcp(state->resolver, state->socket, std::move(host), port);
+    if (const Dialled dialled = std::exchange(state->dialled, nullptr))
+      dialled(error ? std::unexpected(error.message()) : take_over(*state));
   }
 
   static Opened<std::unique_ptr<Connection>> take_over(State& state) {
@@ -74,24 +65,15 @@ class TcpDialling final : public Dialling {
     return state.finish(std::move(state.socket), std::move(names));
   }
 
-  static void tell(State& state, Opened<std::unique_ptr<Connection>> outcome) {
-    const Dialled dialled = std::exchange(state.dialled, nullptr);
-    dialled(std::move(outcome));
-  }
-
   std::shared_ptr<State> state_;
 };
 
 // A connection of this host is there at once, or never.
 Opened<std::unique_ptr<Connection>> connect_unix(SocketPoller& poller, const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return std::unexpected("the path of the socket is too long");
-  path.copy(address.sun_path, path.size());
-  OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return std::unexpected(std::strerror(errno));
-  return std::make_unique<SocketConnection>(poller, std::move(fd), SocketNames{"unix", path, {}, true});
+  auto fd = transport::connect_unix(path);
+  if (!fd && fd.error() == ENAMETOOLONG) return std::unexpected("the path of the socket is too long");
+  if (!fd) return std::unexpected(std::strerror(fd.error()));
+  return std::make_unique<SocketConnection>(poller, std::move(*fd), SocketNames{"unix", path, {}, true});
 }
 
 class UnixDialling final : public Dialling {
@@ -124,9 +106,7 @@ std::unique_ptr<Dialling> dial_tcp(SocketPoller& poller, asio::io_context& io, c
     SocketNames shown{"tcp", std::move(names.peer), std::move(names.local), names.same_host};
     return std::make_unique<SocketConnection>(poller, std::move(fd), std::move(shown));
   };
-  auto attempt = std::make_unique<TcpDialling>(io, finish, std::move(dialled));
-  attempt->begin(host, port);
-  return attempt;
+  return std::make_unique<TcpDialling>(io, host, port, finish, std::move(dialled));
 }
 
 std::unique_ptr<Dialling> dial_tls(asio::io_context& io, std::shared_ptr<TlsSettings> tls,
@@ -139,9 +119,7 @@ std::unique_ptr<Dialling> dial_tls(asio::io_context& io, std::shared_ptr<TlsSett
     return std::make_unique<TlsConnection<asio::ip::tcp::socket>>(std::move(socket), tls, std::move(shown),
                                                                   after_input);
   };
-  auto attempt = std::make_unique<TcpDialling>(io, finish, std::move(dialled));
-  attempt->begin(host, port);
-  return attempt;
+  return std::make_unique<TcpDialling>(io, host, port, finish, std::move(dialled));
 }
 
 }  // namespace weir::kv

@@ -1,37 +1,32 @@
 // Connections that this server makes over RDMA. A name may stand for several addresses: they are tried in
 // turn.
-#include <asio/error.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
 #include <utility>
 
 #include "kv/net/rdma.hpp"
 #include "kv/net/rdma_connection.hpp"
 #include "rdma/stream.hpp"
+#include "transport/dial.hpp"
 
 namespace weir::kv {
 
 namespace {
 
-using Found = asio::ip::tcp::resolver::results_type;
-
 class RdmaDialling final : public Dialling {
  public:
-  RdmaDialling(rdma::Engine& engine, RdmaDial how, Dialled dialled)
-      : state_(std::make_shared<State>(engine, std::move(how), std::move(dialled))) {}
+  RdmaDialling(rdma::Engine& engine, const std::string& host, std::uint16_t port, RdmaDial how,
+               Dialled dialled)
+      : state_(std::make_shared<State>(engine, std::move(how), std::move(dialled))) {
+    asio::co_spawn(engine.io(), attempt(state_, host, port), asio::detached);
+  }
   ~RdmaDialling() override {
     state_->dialled = nullptr;
     state_->resolver.cancel();
     state_->stream.close();
-  }
-
-  void begin(const std::string& host, std::uint16_t port) {
-    state_->resolver.async_resolve(host, std::to_string(port),
-                                   [state = state_](const std::error_code& error, const Found& found) {
-                                     if (!state->dialled) return;
-                                     if (error) return tell(*state, std::unexpected(error.message()));
-                                     state->next = found.begin();
-                                     connect(state);
-                                   });
   }
 
  private:
@@ -43,29 +38,32 @@ class RdmaDialling final : public Dialling {
     rdma::Engine& engine;
     RdmaDial how;
     asio::ip::tcp::resolver resolver;
-    Found::iterator next;
     rdma::Stream stream;
-    Dialled dialled;  // empty: given up, or told
+    Dialled dialled;  // empty: given up, or called
   };
+  using Outcome = Opened<std::unique_ptr<Connection>>;
 
-  // To state->next, which is an address.
-  static void connect(const std::shared_ptr<State>& state) {
-    state->stream = rdma::Stream(state->engine);
-    const rdma::Endpoint peer = state->next->endpoint();
-    ++state->next;
-    rdma::async_connect(state->stream, peer, state->how.stream, [state](const std::error_code& error) {
-      if (!state->dialled) return;
-      if (!error)
-        return tell(*state, over_rdma(std::move(state->stream), state->how.tls, state->how.after_input));
-      if (state->next != Found::iterator()) return connect(state);
-      const std::string why = state->stream.error().what;
-      tell(*state, std::unexpected(why.empty() ? error.message() : why));
-    });
+  static asio::awaitable<void> attempt(std::shared_ptr<State> state, std::string host, std::uint16_t port) {
+    Outcome outcome = co_await connect(*state, std::move(host), port);
+    if (const Dialled dialled = std::exchange(state->dialled, nullptr)) dialled(std::move(outcome));
   }
 
-  static void tell(State& state, Opened<std::unique_ptr<Connection>> outcome) {
-    const Dialled dialled = std::exchange(state.dialled, nullptr);
-    dialled(std::move(outcome));
+  static asio::awaitable<Outcome> connect(State& state, std::string host, std::uint16_t port) {
+    std::error_code error;
+    const auto found = co_await transport::find_host(state.resolver, std::move(host), port, error);
+    if (error) co_return std::unexpected(error.message());
+    std::string why = "the name has no address";
+    for (const auto& entry : found) {
+      if (!state.dialled) break;
+      state.stream = rdma::Stream(state.engine);
+      const rdma::Endpoint peer = entry.endpoint();
+      co_await rdma::async_connect(state.stream, peer, state.how.stream,
+                                   asio::redirect_error(asio::use_awaitable, error));
+      if (!state.dialled) break;
+      if (!error) co_return over_rdma(std::move(state.stream), state.how.tls, state.how.after_input);
+      why = state.stream.error().what.empty() ? error.message() : state.stream.error().what;
+    }
+    co_return std::unexpected(why);
   }
 
   std::shared_ptr<State> state_;
@@ -75,9 +73,7 @@ class RdmaDialling final : public Dialling {
 
 std::unique_ptr<Dialling> dial_rdma(rdma::Engine& engine, const std::string& host, std::uint16_t port,
                                     RdmaDial how, Dialled dialled) {
-  auto attempt = std::make_unique<RdmaDialling>(engine, std::move(how), std::move(dialled));
-  attempt->begin(host, port);
-  return attempt;
+  return std::make_unique<RdmaDialling>(engine, host, port, std::move(how), std::move(dialled));
 }
 
 }  // namespace weir::kv

@@ -1,7 +1,4 @@
 // Makes a client's connection: resolve, connect, shake hands.
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
@@ -19,7 +16,8 @@
 #include "rpc/transport/socket_transport.hpp"
 #include "rpc/transport/time_limit.hpp"
 #include "rpc/transport/tls_transport.hpp"
-#include "transport/tcp_pacing.hpp"
+#include "transport/dial.hpp"
+#include "transport/unix_socket.hpp"
 
 namespace weir::rpc {
 
@@ -37,18 +35,13 @@ std::unexpected<Error> unreachable(const Address& address, const std::string& wh
 // If the listener's queue is full, waits for room, as TCP's connect(2) does: unix(7) returns EAGAIN instead.
 asio::awaitable<Result<TransportPtr>> connect_unix(asio::io_context& io, Address address,
                                                    std::chrono::milliseconds timeout) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);
   const Deadline latest = deadline_from(Deadline::clock::now(), timeout);
   asio::steady_timer pause(io);
   for (;;) {
-    OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (fd && connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0)
-      co_return make_socket_transport(io, std::move(fd), "unix " + address.path);
-    const int why = errno;
-    if (!fd || why != EAGAIN || Deadline::clock::now() >= latest)
-      co_return unreachable(address, std::strerror(why));
+    auto fd = transport::connect_unix(address.path);
+    if (fd) co_return make_socket_transport(io, std::move(*fd), "unix " + address.path);
+    if (fd.error() != EAGAIN || Deadline::clock::now() >= latest)
+      co_return unreachable(address, std::strerror(fd.error()));
     pause.expires_after(std::chrono::milliseconds(1));
     std::error_code cancelled;
     co_await pause.async_wait(redirect_error(use_awaitable, cancelled));
@@ -56,47 +49,16 @@ asio::awaitable<Result<TransportPtr>> connect_unix(asio::io_context& io, Address
   }
 }
 
-// Not asio::async_connect(): it opens a new socket for each address, which loses the options already set.
-asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver::results_type& found,
-                                        std::error_code& error) {
-  error = asio::error::host_not_found;
-  for (const auto& entry : found) {
-    const tcp::endpoint to = entry.endpoint();
-    if (error == asio::error::operation_aborted) co_return;
-    std::error_code ignored;
-    socket.close(ignored);
-    socket.open(to.protocol(), error);
-    if (error) continue;
-    socket.set_option(tcp::no_delay(true), ignored);
-    transport::spare_pacing(socket.native_handle(), to.data(), static_cast<socklen_t>(to.size()));
-    co_await socket.async_connect(to, redirect_error(use_awaitable, error));
-    if (!error) co_return;
-  }
-}
-
-// Resolves the host; the addresses are in the order to try. A numeric host is its own address.
-asio::awaitable<tcp::resolver::results_type> find(tcp::resolver& resolver, const Address& address,
-                                                  std::error_code& error) {
-  const auto number = asio::ip::make_address(address.host, error);
-  if (!error)
-    co_return tcp::resolver::results_type::create(tcp::endpoint(number, address.port), address.host, "");
-  auto found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
-                                               redirect_error(use_awaitable, error));
-  co_return found;
-}
-
 asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address address,
                                                  std::chrono::milliseconds timeout) {
   tcp::socket socket(io);
   tcp::resolver resolver(io);
-  std::error_code error;
   const TimeLimit limit(io.get_executor(), timeout, [&] {
     resolver.cancel();
     std::error_code ignored;
     socket.close(ignored);
   });
-  const auto found = co_await find(resolver, address, error);
-  if (!error) co_await connect_to_one_of(socket, found, error);
+  const std::error_code error = co_await transport::dial_tcp(resolver, socket, address.host, address.port);
   if (limit.passed())
     co_return unreachable(address, "no answer within " + std::to_string(timeout.count()) + " ms");
   if (error) co_return unreachable(address, error.message());
@@ -138,7 +100,7 @@ asio::awaitable<Result<TransportPtr>> connect_rdma(asio::io_context& io, Address
   tcp::resolver resolver(io);
   std::error_code error;
   const TimeLimit limit(io.get_executor(), options.connect_timeout, [&] { resolver.cancel(); });
-  const auto found = co_await find(resolver, address, error);
+  const auto found = co_await transport::find_host(resolver, address.host, address.port, error);
   const std::string late = "no answer within " + std::to_string(options.connect_timeout.count()) + " ms";
   Result<TransportPtr> connected = unreachable(address, error && !limit.passed() ? error.message() : late);
   for (const auto& entry : found) {

@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <array>
 #include <asio/co_spawn.hpp>
@@ -22,6 +19,7 @@
 #include "rpc/wire/frame.hpp"
 #include "transport/handshake_places.hpp"
 #include "transport/tcp_pacing.hpp"
+#include "transport/unix_socket.hpp"
 
 namespace weir::rpc {
 
@@ -33,18 +31,6 @@ using transport::HandshakePlaces;
 std::unexpected<Error> refused(const Address& address, const char* what, int os_error) {
   return fail(Errc::bad_address,
               "cannot listen at " + address.text() + ": " + what + ": " + std::strerror(os_error));
-}
-
-// The file that a path names.
-struct File {
-  dev_t device;
-  ino_t inode;
-  bool operator==(const File&) const = default;
-};
-std::optional<File> file_at(const std::string& path) {
-  struct stat info{};
-  if (lstat(path.c_str(), &info) != 0) return std::nullopt;
-  return File{info.st_dev, info.st_ino};
 }
 
 // Makes a transport of an accepted socket, in the thread that will own it.
@@ -111,24 +97,27 @@ std::array<std::byte, frame_header_bytes + 64> out_of_descriptors() {
   return frame;
 }
 
+// A listening socket.
+struct Bound {
+  OwnedFd fd;
+  std::optional<transport::UnixSocketFile> file;  // of a unix socket
+};
+
 // TCP, with or without TLS, and unix sockets.
 class SocketListener final : public Listener, public Poller::Watcher {
  public:
-  SocketListener(asio::io_context& io, OwnedFd fd, Address address, std::shared_ptr<asio::ssl::context> tls,
+  SocketListener(asio::io_context& io, Bound bound, Address address, std::shared_ptr<asio::ssl::context> tls,
                  Threads threads, Accepted accepted)
       : poller_(Poller::of(io)),
-        fd_(std::move(fd)),
+        fd_(std::move(bound.fd)),
+        file_(std::move(bound.file)),
         address_(std::move(address)),
         threads_(std::move(threads)),
         pacing_(fd_.get()),
         secure_(tls != nullptr),
         taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
         reserve_(open_reserve()),
-        pause_(io) {
-    if (address_.scheme == Scheme::unix_socket) bound_file_ = file_at(address_.path);
-  }
-  // Frees the path while we still own the socket, and so its inode number: another server may
-  // have taken the path since.
+        pause_(io) {}
   ~SocketListener() override { close(); }
   bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
   Address address() const override { return address_; }
@@ -145,7 +134,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
   void close() {
     if (!fd_) return;
     poller_.remove(fd_.get(), *this);
-    if (bound_file_ && file_at(address_.path) == bound_file_) unlink(address_.path.c_str());
+    file_.reset();
     pause_.cancel();
     fd_.close();
   }
@@ -214,11 +203,11 @@ class SocketListener final : public Listener, public Poller::Watcher {
 
   Poller& poller_;
   OwnedFd fd_;
+  std::optional<transport::UnixSocketFile> file_;
   const Address address_;
   const Threads threads_;
   const transport::AcceptedPacing pacing_;
   std::size_t turn_ = 0;
-  std::optional<File> bound_file_;  // for a unix socket
   const bool secure_;
   const std::shared_ptr<const Taker> taker_;  // accepted sockets hold it until handed on
   OwnedFd reserve_;                           // used to tell a client that no descriptor is left
@@ -246,35 +235,22 @@ void notice_lost_hosts(int listener) {
   setsockopt(listener, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-Result<OwnedFd> bound(const Address& address, const sockaddr* name, socklen_t size) {
-  OwnedFd fd(socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<Bound> bind_tcp(const Address& address, const tcp::endpoint& at) {
+  OwnedFd fd(socket(at.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return refused(address, "socket", errno);
   const int on = 1;
-  if (name->sa_family != AF_UNIX) {
-    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    notice_lost_hosts(fd.get());
-  }
-  if (bind(fd.get(), name, size) != 0) return refused(address, "bind", errno);
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  notice_lost_hosts(fd.get());
+  if (bind(fd.get(), at.data(), static_cast<socklen_t>(at.size())) != 0)
+    return refused(address, "bind", errno);
   if (::listen(fd.get(), SOMAXCONN) != 0) return refused(address, "listen", errno);
-  return fd;
+  return Bound{std::move(fd), std::nullopt};
 }
 
-// Removes a socket that a killed server left. A socket that answers, or any other file, belongs to somebody.
-void remove_stale(const std::string& path, const sockaddr_un& name) {
-  struct stat info{};
-  if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
-  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (probe && connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
-      errno == ECONNREFUSED)
-    unlink(path.c_str());
-}
-
-Result<OwnedFd> bound_unix(const Address& address) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);
-  remove_stale(address.path, name);
-  return bound(address, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+Result<Bound> bind_unix(const Address& address) {
+  auto socket = transport::listen_unix(address.path, 0, SOMAXCONN);
+  if (!socket) return refused(address, "bind", socket.error());
+  return Bound{std::move(socket->fd), std::move(socket->file)};
 }
 
 }  // namespace
@@ -291,23 +267,23 @@ Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& ad
     tls = std::move(*made);
   }
   Address known = address;
-  Result<OwnedFd> fd;
+  Result<Bound> bound;
   if (address.scheme == Scheme::unix_socket) {
-    fd = bound_unix(address);
+    bound = bind_unix(address);
   } else {
     std::error_code bad;
     tcp::endpoint at(asio::ip::make_address(address.host, bad), address.port);
     if (bad)
       return fail(Errc::bad_address,
                   "cannot listen at " + address.text() + ": name an IP address of this host");
-    fd = bound(address, at.data(), static_cast<socklen_t>(at.size()));
-    if (!fd) return std::unexpected(std::move(fd.error()));
+    bound = bind_tcp(address, at);
+    if (!bound) return std::unexpected(std::move(bound.error()));
     auto size = static_cast<socklen_t>(at.capacity());
-    getsockname(fd->get(), at.data(), &size);
+    getsockname(bound->fd.get(), at.data(), &size);
     known.port = at.port();
   }
-  if (!fd) return std::unexpected(std::move(fd.error()));
-  auto listener = std::make_shared<SocketListener>(io, std::move(*fd), std::move(known), std::move(tls),
+  if (!bound) return std::unexpected(std::move(bound.error()));
+  auto listener = std::make_shared<SocketListener>(io, std::move(*bound), std::move(known), std::move(tls),
                                                    threads, std::move(accepted));
   if (!listener->start()) return refused(address, "epoll_ctl", errno);
   return std::make_unique<Handle>(std::move(listener));
