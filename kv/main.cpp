@@ -162,7 +162,7 @@ std::string without_effect(const Settings& settings) {
 std::string begin_listening(Server& server) {
   if (auto passes_on = cluster::pass_on_to_cluster(server); !passes_on) return passes_on.error();
   if (auto listening = server.listen(); !listening) return listening.error();
-  if (server.listening().empty()) return std::string(nothing_to_listen_on);
+  if (server.listeners.where().empty()) return std::string(nothing_to_listen_on);
   if (const std::string names = without_effect(server.settings); !names.empty())
     server.log(LogLevel::warning, "without effect here: " + names);
   if (server.gateway != nullptr) {
@@ -173,7 +173,8 @@ std::string begin_listening(Server& server) {
                "nothing is saved by itself: give --appendonly yes or --save, or ask with SAVE, BGSAVE or "
                "SHUTDOWN SAVE");
   }
-  for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
+  for (const std::string& where : server.listeners.where())
+    server.log(LogLevel::notice, "listening on " + where);
   return {};
 }
 

@@ -22,7 +22,8 @@ namespace {
 
 // A port that the system chose is told by its number.
 std::string value_of(const Server& server, const SettingSpec& spec) {
-  if (const std::uint16_t port = server.bound_port(spec.name); port != 0) return std::to_string(port);
+  if (const std::uint16_t port = server.listeners.port_of_setting(spec.name); port != 0)
+    return std::to_string(port);
   return setting_text(server.settings, spec);
 }
 
@@ -46,8 +47,8 @@ void config_get(const Call& call) {
 
 // What else has to happen when a setting changed.
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
-  if (call.server.listeners_hang_on(spec.name)) {
-    auto opened = call.server.listen_again(spec.name);
+  if (call.server.listeners.depend_on(spec.name)) {
+    auto opened = call.server.listeners.open_again(spec.name);
     if (opened) return opened;
     const bool addresses = spec.name.ends_with("bind");  // Redis's words, then the cause
     return std::unexpected(
@@ -57,7 +58,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
   // A file's name may stay while its contents change: every CONFIG SET reads the files.
   for (std::string_view certificates : {"tls-cert-file", "tls-key-file", "tls-key-file-pass",
                                         "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients"}) {
-    if (spec.name == certificates) return call.server.load_tls_again();
+    if (spec.name == certificates) return call.server.transports.load_tls_again();
   }
   if (spec.name == "requirepass") call.server.access.set_default_password(call.server.settings.requirepass);
   if (spec.name == "dir") {
@@ -124,7 +125,7 @@ void config_set(const Call& call) {
   const Settings wanted = settings;
   const auto stays = [&](const SettingSpec& spec) {
     const std::string text = setting_text(wanted, spec);
-    return call.server.listeners_hang_on(spec.name) && text == setting_text(before, spec) &&
+    return call.server.listeners.depend_on(spec.name) && text == setting_text(before, spec) &&
            text != std::to_string(any_port);
   };
   for (std::size_t i = 0; i < changed.size(); ++i) {

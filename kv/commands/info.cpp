@@ -202,11 +202,11 @@ void stats_section(const Server& server, Fields& field) {
   field("total_commands_processed", stats.commands);
   const std::int64_t now_ms = server.now_ms;
   field("instantaneous_ops_per_sec",
-        static_cast<std::uint64_t>(server.command_rate.at(now_ms, stats.commands)));
+        static_cast<std::uint64_t>(server.rates.commands.at(now_ms, stats.commands)));
   field("total_net_input_bytes", stats.bytes_in);
   field("total_net_output_bytes", stats.bytes_out);
-  field.number("instantaneous_input_kbps", server.input_rate.at(now_ms, stats.bytes_in) / 1024);
-  field.number("instantaneous_output_kbps", server.output_rate.at(now_ms, stats.bytes_out) / 1024);
+  field.number("instantaneous_input_kbps", server.rates.input.at(now_ms, stats.bytes_in) / 1024);
+  field.number("instantaneous_output_kbps", server.rates.output.at(now_ms, stats.bytes_out) / 1024);
   field("rejected_connections", stats.rejected);
   field("expired_keys", stats.expired);
   field("evicted_keys", stats.evicted);
@@ -306,7 +306,8 @@ void rdma_section(const Server& server, Fields& field) {
   field("rdma_enabled", server.port("rdma") != 0 || server.port("rdma+tls") != 0 ? 1 : 0);
   field("rdma_port", server.port("rdma"));
   field("rdma_tls_port", server.port("rdma+tls"));
-  field("rdma_provider", server.rdma_provider.empty() ? "none" : server.rdma_provider);
+  field("rdma_provider",
+        server.transports.rdma_provider().empty() ? "none" : server.transports.rdma_provider());
   field("rdma_rx_size", server.settings.rdma_rx_size);
   field("rdma_completion_vector", server.settings.rdma_comp_vector);
   field("rdma_connected_clients", clients);

@@ -111,7 +111,7 @@ void Router::link_ended(NodeLink& link, const std::string& why, std::deque<Reque
 }
 
 Opened<std::unique_ptr<Dialling>> Router::dial_node(const NodeAddress& address, Dialled dialled) {
-  return server_.dial_cluster(address.host, address.port, std::move(dialled));
+  return server_.dialler.dial_node(address.host, address.port, std::move(dialled));
 }
 
 LinkSettings Router::link_settings() const {

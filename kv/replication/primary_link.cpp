@@ -58,9 +58,9 @@ std::int64_t PrimaryLink::read_position() const {
 void PrimaryLink::dial() {
   stage_ = Stage::dials;
   heard_ms_ = server_.now_ms;
-  auto begun =
-      server_.dial(address_.host, address_.port,
-                   [this](Opened<std::unique_ptr<Connection>> outcome) { dialled(std::move(outcome)); });
+  auto begun = server_.dialler.dial_primary(
+      address_.host, address_.port,
+      [this](Opened<std::unique_ptr<Connection>> outcome) { dialled(std::move(outcome)); });
   if (!begun) return break_off(begun.error());
   dialling_ = std::move(*begun);
 }

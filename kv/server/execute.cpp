@@ -108,7 +108,7 @@ void Server::reject(Client& client, const Command* command, std::string_view err
     client.reply.error("EXECABORT Transaction discarded because of: " + std::string(error));
   }
   count_error(client);
-  if (command != nullptr) ++calls_of(*command).rejected;
+  if (command != nullptr) ++stats.calls_of(*command).rejected;
 }
 
 void Server::discard_transaction(Client& client) {
@@ -240,10 +240,10 @@ bool Server::execute_here(Client& client, Arguments arguments) {
     client.reply.raw("+QUEUED\r\n");
     return true;
   }
-  if (paused_ != Paused::nothing && paused_for(client, *command)) return false;
+  if (pause_.any() && held_back(client, *command)) return false;
   if (gateway != nullptr && gateway->pass_on(client, *command, arguments)) {
     ++stats.commands;
-    ++calls_of(*command).calls;
+    ++stats.calls_of(*command).calls;
     if (monitors.any()) monitors.tell(client, *command, arguments);
     return true;
   }
@@ -251,39 +251,14 @@ bool Server::execute_here(Client& client, Arguments arguments) {
   return true;
 }
 
-bool Server::paused_for(const Client& client, const Command& command) const {
-  if (now_ms >= paused_until_ms_) return false;
-  if (paused_ == Paused::everything) return command.container != "client";
-  const bool writes = command.has(flag::write | flag::may_replicate);
-  const bool in_queue = std::ranges::any_of(client.transaction.queued, [](const Transaction::Queued& queued) {
-    return queued.command->has(flag::write | flag::may_replicate);
-  });
-  return writes || (command.name == "exec" && in_queue);
-}
-
-void Server::pause(std::int64_t until_ms, Paused what) {
-  const bool under_way = now_ms < paused_until_ms_;
-  if (!under_way && until_ms <= now_ms) return;
-  paused_ = under_way ? std::max(paused_, what) : what;
-  paused_until_ms_ = std::max(paused_until_ms_, until_ms);
-  for (const auto& db : databases) db->keep_expired(true);
-  arm_timer();
-}
-
-void Server::end_pause() {
-  paused_ = Paused::nothing;
-  paused_until_ms_ = 0;
-  for (const auto& db : databases) db->keep_expired(replication->follows());
-  for (const auto& [id, client] : clients) will_resume(*client);
-  arm_timer();
-}
-
-Stats::Calls& Server::calls_of(const Command& command) {
-  if (counted_ != &command) {
-    counted_ = &command;
-    counted_calls_ = &stats.by_command[&command];
-  }
-  return *counted_calls_;
+bool Server::held_back(const Client& client, const Command& command) const {
+  const auto may_write = [](const Command& one) { return one.has(flag::write | flag::may_replicate); };
+  const bool queue_may =
+      std::ranges::any_of(client.transaction.queued,
+                          [&](const Transaction::Queued& queued) { return may_write(*queued.command); });
+  // While everything is held back, the commands of CLIENT still end the pause.
+  if (command.container == "client") return false;
+  return pause_.holds(may_write(command) || (command.name == "exec" && queue_may), now_ms);
 }
 
 void Server::run(Client& client, const Command& command, Arguments arguments) {
@@ -305,7 +280,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   changes_data = outer;
   use_clock.rests = false;
   if (client.tracking != nullptr) tracking.ran(client, command, arguments);
-  Stats::Calls& calls = calls_of(command);
+  Stats::Calls& calls = stats.calls_of(command);
   ++calls.calls;
   calls.cycles += spent;
   if (settings.latency_tracking && client.blocked == nullptr) calls.latency.record(spent);
@@ -345,7 +320,7 @@ void Server::note_latency(std::string_view kind, std::uint64_t cycles) {
 }
 
 void Server::fail_blocked(Client& client, std::string_view error) {
-  ++calls_of(*client.blocked->command).failed;
+  ++stats.calls_of(*client.blocked->command).failed;
   client.reply.error(error);
   ++stats.error_replies;
   count_error(client);
@@ -376,7 +351,7 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   changes_data = outer;
   client.db = db;
   if (still_waits_) return false;
-  if (settings.latency_tracking) calls_of(*on.command).latency.record(spent);
+  if (settings.latency_tracking) stats.calls_of(*on.command).latency.record(spent);
   return true;
 }
 

@@ -8,7 +8,7 @@
 
 #include <span>
 
-#include "kv/server/settings.hpp"
+#include "kv/server/setting_spec.hpp"
 
 namespace weir::kv {
 

@@ -4,29 +4,14 @@
 // the event as its message (K), __keyevent@DB__:EVENT with the key (E). Threading: the server's one thread.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "kv/commands/key_events.hpp"
+#include "kv/server/event_classes.hpp"
 
 namespace weir::kv {
 
 class PubSub;
-
-// The classes of events, a bit each.
-class EventClasses {
- public:
-  // As notify-keyspace-events has them: "KEA". Nothing if a letter is none of them.
-  static std::optional<EventClasses> parse(std::string_view letters);
-  std::string text() const;
-  bool has(char letter) const;
-  bool any() const { return bits_ != 0; }
-
- private:
-  std::uint32_t bits_ = 0;
-};
 
 class Notifications {
  public:

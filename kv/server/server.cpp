@@ -1,5 +1,4 @@
-// The server's life: clients coming and going, the end of a round, the timer. Execution is in execute.cpp,
-// listeners are in listen.cpp.
+// The server's life: clients coming and going, the end of a round, the timer. Execution is in execute.cpp.
 #include "kv/server/server.hpp"
 
 #include <algorithm>
@@ -32,9 +31,12 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       append_only(aof::make_append_only(*this, surroundings.disk)),
       scripts(std::make_unique<Scripts>(*this)),
       snapshots(std::make_unique<Snapshots>(*this)),
+      transports(
+          context, settings, surroundings.library_path, [this] { end_round(); }, log_line()),
+      listeners(
+          settings, transports,
+          [this](std::unique_ptr<Connection> connection) { accept(std::move(connection)); }, log_line()),
       random_(surroundings.seed),
-      idle_spin_(context, std::chrono::microseconds(settings.idle_spin_us), [this] { return rdma_polls(); }),
-      poller_(context, [this] { end_socket_round(); }),
       timer_(context),
       free_timer_(context) {
   started_ms = surroundings.clock_us() / 1000;
@@ -65,17 +67,12 @@ Server::~Server() {
 
 void Server::shut_down() {
   replication->shut_down();
-  entrances_.clear();
+  listeners.close_all();
   while (!clients.empty()) clients.begin()->second->close();
   end_round();
   if (gateway != nullptr) gateway->shut_down();
   timer_.cancel();
   free_timer_.cancel();
-}
-
-void Server::end_socket_round() {
-  end_round();
-  idle_spin_.worked();
 }
 
 void Server::move_use_clock() {
@@ -85,9 +82,7 @@ void Server::move_use_clock() {
   last_tick_ = now_ms / use_tick_ms;
   use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick_ - started_ms / use_tick_ms);
   use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
-  command_rate.sample(now_ms, stats.commands);
-  input_rate.sample(now_ms, stats.bytes_in);
-  output_rate.sample(now_ms, stats.bytes_out);
+  rates.sample(now_ms, stats);
   peak_memory_ = peak_memory();
 }
 
@@ -108,8 +103,7 @@ void Server::settings_changed() {
     };
   }
   snapshots->settings_changed();
-  // A lower maxmemory takes effect although nobody may ask for anything.
-  room_is_being_made_ = settings.maxmemory > 0;
+  eviction_.settings_changed();
 }
 
 void Server::log(LogLevel level, std::string_view text) const {
@@ -148,15 +142,36 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   client.connection().start(client);
   if (!client.output.empty()) will_flush(client);
   if (!client.connection().established())
-    (handshakes_->crowded() && client.connection().kind().ends_with("tls") ? hurried_ : handshaking_)
-        .push_back(id);
-  make_room_among_strangers();
+    handshakes_.begin(id, transports.handshake_places()->crowded(), now_ms);
+  strangers.make_room(now_ms);
   arm_timer();
 }
 
-void Server::reset_stats() {
-  stats = {};
-  counted_ = nullptr;
+void Server::close_because(Client& client, const std::string& why) {
+  log(LogLevel::verbose, "closing client " + std::to_string(client.id()) + " (" +
+                             client.connection().peer_address() + "): " + why);
+  client.close();
+}
+
+bool Server::make_room() {
+  // A primary says what goes. While clients are paused the data stays as it is, and nothing that adds to it
+  // runs. While a snapshot is loaded, what acts on it is still to be read.
+  if (!replication->follows() && !pause_.any() && !loading) return eviction_.make_room();
+  eviction_.pause();
+  return true;
+}
+
+void Server::pause(std::int64_t until_ms, Paused what) {
+  if (!pause_.begin(until_ms, what, now_ms)) return;
+  for (const auto& db : databases) db->keep_expired(true);
+  arm_timer();
+}
+
+void Server::end_pause() {
+  pause_.end();
+  for (const auto& db : databases) db->keep_expired(replication->follows());
+  for (const auto& [id, client] : clients) will_resume(*client);
+  arm_timer();
 }
 
 void Server::forget(Client& client) {
@@ -239,11 +254,11 @@ void Server::arm_timer() {
   if (due != 0) due = std::max<std::int64_t>(due, now_ms + (expiry_is_behind_ ? 1 : 100));
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
-  sooner(next_handshake_deadline_ms());
-  sooner(next_stranger_deadline_ms());
+  sooner(handshakes_.next_deadline_ms());
+  sooner(strangers.next_deadline_ms());
   sooner(unread_output_due_ms_);
   if (gateway != nullptr) sooner(gateway->next_look_ms());
-  if (paused_ != Paused::nothing) sooner(paused_until_ms_);
+  sooner(pause_.until_ms());
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
   // The clock that timers go by ends earlier than the times at which keys may expire.
@@ -263,10 +278,10 @@ void Server::tick() {
   snapshots->look_at_clock();
   replication->look_at_clock();
   if (gateway != nullptr) gateway->look_at_clock();
-  if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
+  if (pause_.over(now_ms)) end_pause();
   if (settings.timeout_s > 0) close_idle();
-  close_unfinished_handshakes();
-  close_late_strangers();
+  handshakes_.close_late(now_ms);
+  strangers.close_late(now_ms);
   close_slow_readers();
   end_round();
   arm_timer();
@@ -289,7 +304,7 @@ void Server::expire_due() {
 // Lazily, and what does not fit maxmemory; in turn with whatever else there is to do.
 void Server::free_in_turns() {
   constexpr std::size_t at_once = 500;  // some 50 us
-  if (!lazy_free.any() && (!room_is_being_made_ || script_suspended)) return;
+  if (!lazy_free.any() && (!eviction_.under_way() || script_suspended)) return;
   if (std::exchange(frees_in_turns_, true)) return;
   free_timer_.expires_after(std::chrono::milliseconds(0));
   free_timer_.async_wait([this](const std::error_code& cancelled) {
@@ -297,7 +312,7 @@ void Server::free_in_turns() {
     frees_in_turns_ = false;
     lazy_free.free_some(at_once);
     refresh_time();
-    if (room_is_being_made_ && !script_suspended) make_room();
+    if (eviction_.under_way() && !script_suspended) make_room();
     free_in_turns();
   });
 }
@@ -312,84 +327,6 @@ void Server::close_idle() {
   for (Client* client : idle) {
     log(LogLevel::verbose, "closing idle client " + std::to_string(client->id()));
     client->close();
-  }
-}
-
-// nullptr: everybody in `row` is established or gone.
-Client* Server::first_not_established(std::deque<std::uint64_t>& row) {
-  while (!row.empty()) {
-    const auto it = clients.find(row.front());
-    if (it != clients.end() && !it->second->connection().established()) return it->second.get();
-    row.pop_front();
-  }
-  return nullptr;
-}
-
-// 0: they may take for ever.
-std::int64_t Server::handshake_limit_ms(const std::deque<std::uint64_t>& row) const {
-  const std::int64_t calm_ms = settings.tls_handshake_timeout_s * 1000;
-  if (&row != &hurried_) return calm_ms;
-  const std::int64_t hurried_ms = std::chrono::milliseconds(transport::HandshakePlaces::hurried).count();
-  return calm_ms == 0 ? hurried_ms : std::min(calm_ms, hurried_ms);
-}
-
-// When the next handshake must be over; 0: none is under way, or they may take for ever.
-std::int64_t Server::next_handshake_deadline_ms() {
-  std::int64_t next = 0;
-  for (auto* row : {&handshaking_, &hurried_}) {
-    const Client* const first = first_not_established(*row);
-    const std::int64_t limit_ms = handshake_limit_ms(*row);
-    if (first == nullptr || limit_ms == 0) continue;
-    const std::int64_t due = first->created_ms + limit_ms;
-    next = next == 0 ? due : std::min(next, due);
-  }
-  return next;
-}
-
-void Server::close_unfinished_handshakes() {
-  for (auto* row : {&handshaking_, &hurried_}) {
-    const std::int64_t limit_ms = handshake_limit_ms(*row);
-    if (limit_ms == 0) continue;
-    while (Client* const late = first_not_established(*row)) {
-      if (late->created_ms + limit_ms > now_ms) break;
-      log(LogLevel::verbose,
-          "closing client " + std::to_string(late->id()) + " (" + late->connection().peer_address() +
-              "): no " + (late->connection().kind() == "rdma" ? "buffer announced" : "TLS handshake") +
-              " for " + std::to_string(limit_ms / 1000) + " s" +
-              (row == &hurried_ ? "; many others wait to begin theirs" : ""));
-      late->close();
-    }
-  }
-}
-
-// When the stranger that has been here longest must have given the password; 0: there is none, or no limit.
-std::int64_t Server::next_stranger_deadline_ms() const {
-  const Strangers::Stranger* oldest = strangers.oldest();
-  if (oldest == nullptr || settings.auth_timeout_s == 0) return 0;
-  return oldest->since_ms + settings.auth_timeout_s * 1000;
-}
-
-void Server::close_late_strangers() {
-  for (std::int64_t due; (due = next_stranger_deadline_ms()) != 0 && due <= now_ms;) {
-    Client& late = *strangers.oldest()->client;
-    log(LogLevel::verbose, "closing client " + std::to_string(late.id()) + " (" +
-                               late.connection().peer_address() + "): no password for " +
-                               std::to_string(settings.auth_timeout_s) + " s");
-    late.close();
-  }
-}
-
-// Clients that hold seats without knowing the password must not keep out those that know it. Many of the
-// latter may come at once: each has a second.
-void Server::make_room_among_strangers() {
-  constexpr std::int64_t undisturbed_ms = 1000;
-  const auto most = std::max<std::size_t>(static_cast<std::size_t>(settings.maxclients) / 2, 1);
-  while (strangers.size() > most && now_ms - strangers.oldest()->since_ms >= undisturbed_ms) {
-    Client& oldest = *strangers.oldest()->client;
-    log(LogLevel::verbose,
-        "closing client " + std::to_string(oldest.id()) + " (" + oldest.connection().peer_address() +
-            "): others without the password came after it, and half of maxclients are such");
-    oldest.close();
   }
 }
 

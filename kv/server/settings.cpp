@@ -10,9 +10,9 @@
 #include "kv/number.hpp"
 #include "kv/replication/primary.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/server/event_classes.hpp"
 #include "kv/server/idle_settings.hpp"
 #include "kv/server/latency_histogram.hpp"
-#include "kv/server/notifications.hpp"
 
 namespace weir::kv {
 

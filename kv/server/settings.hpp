@@ -12,10 +12,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "kv/persistence/save_points.hpp"
+#include "kv/server/setting_spec.hpp"
 
 namespace weir::kv {
 
@@ -140,59 +140,6 @@ struct Settings {
   bool tls_cluster = false;
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
   std::set<std::string_view> given_without_effect;  // names, for the log
-};
-
-enum class Unit : std::uint8_t { number, bytes, octal };
-
-struct IntegerSetting {
-  std::int64_t Settings::* member;
-  std::int64_t least, most;
-  Unit unit = Unit::number;
-};
-struct BoolSetting {
-  bool Settings::* member;
-};
-struct TextSetting {
-  std::string Settings::* member;
-};
-struct ChoiceSetting {
-  int Settings::* member;
-  std::span<const std::string_view> choices;
-};
-// Several words, kept as one line.
-struct WordsSetting {
-  std::string Settings::* member;
-  // Makes that line of them, or says what is wrong with them; null: they are joined.
-  std::expected<std::string, std::string> (*line)(std::span<const std::string> words) = nullptr;
-};
-struct OutputLimitSetting {};
-// Several in a file add up, and replace what was there before.
-struct SavePointsSetting {};
-// A setting without effect; its value is in Settings::idle.
-struct IdleSetting {
-  enum class Form : std::uint8_t { yes_no, number, bytes, text };
-
-  std::string_view name;
-  Form form;
-  std::string_view initial;
-};
-// A switch for something that this server does not have: "no" is true, "yes" is refused with the reason.
-struct AbsentSetting {
-  std::string_view why;
-};
-using SettingKind = std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting,
-                                 OutputLimitSetting, SavePointsSetting, AbsentSetting, IdleSetting>;
-
-// at_start_for_safety: could change, but a client that can set it could harm the host (Redis: "protected").
-enum class Change : std::uint8_t { any_time, at_start, at_start_for_safety };
-
-struct SettingSpec {
-  std::string_view name;
-  SettingKind kind;
-  Change change = Change::any_time;
-  std::string_view other_name = {};  // a second name for the same setting
-  std::string_view help = {};        // one line for --help; empty: not listed there
-  bool without_effect = false;       // accepted so that other servers' files load; docs/man lists these
 };
 
 std::span<const SettingSpec> setting_specs();

@@ -36,8 +36,8 @@ class SettingsCheck {
 
   std::vector<std::string> all() {
     listeners();
-    note(server_.load_tls_again());
-    if (const auto tls = server_.tls_to_dial(); !tls) wrong_.push_back(tls.error());
+    note(server_.transports.load_tls_again());
+    if (const auto tls = server_.dialler.tls_to_primary(); !tls) wrong_.push_back(tls.error());
     note(server_.access.load_configured());
     if (std::string wrong = cluster::wrong_for_gateway(settings_); !wrong.empty())
       wrong_.push_back(std::move(wrong));

@@ -9,6 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "kv/server/settings.hpp"
 
 namespace weir::kv {
 
@@ -17,10 +22,10 @@ class Client;
 // Not thread-safe: the server's loop uses it.
 class Strangers {
  public:
-  struct Stranger {
-    Client* client;
-    std::int64_t since_ms;
-  };
+  // Closes a client, which leaves; the reason is for the log.
+  using Close = std::function<void(Client&, const std::string& why)>;
+
+  Strangers(const Settings& settings, Close close) : settings_(settings), close_(std::move(close)) {}
 
   // Returns the number under which leave() finds it; never 0.
   std::uint64_t enter(Client& client, std::int64_t now_ms) {
@@ -30,14 +35,26 @@ class Strangers {
   void leave(std::uint64_t number) { here_.erase(number); }
 
   std::size_t size() const { return here_.size(); }
-  // The stranger that has been here longest; nullptr if there is none.
-  const Stranger* oldest() const { return here_.empty() ? nullptr : &here_.begin()->second; }
+  // When the stranger that has been here longest must have given the password; 0: there is none, or no limit.
+  std::int64_t next_deadline_ms() const;
+  void close_late(std::int64_t now_ms);
+  // Closes the oldest while strangers hold more than half of all seats.
+  void make_room(std::int64_t now_ms);
 
   // Bytes that they hold together, and the most that they may.
   std::size_t bytes = 0;
   std::size_t most_bytes = 64u << 20;
 
  private:
+  struct Stranger {
+    Client* client;
+    std::int64_t since_ms;
+  };
+
+  const Stranger& oldest() const { return here_.begin()->second; }
+
+  const Settings& settings_;
+  const Close close_;
   absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in the order in which they came
   std::uint64_t entered_ = 0;
 };

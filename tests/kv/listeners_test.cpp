@@ -29,7 +29,7 @@ TEST(Tcp, serves_on_the_port_the_system_chose_and_says_which) {
   WireClient client = WireClient::tcp(port);
   EXPECT_EQ(client.call({"SET", "k", "v"}), "+OK\r\n");
   EXPECT_EQ(server.connect().call({"GET", "k"}), "$1\r\nv\r\n");
-  const auto where = server.run([](Server& s) { return s.listening(); });
+  const auto where = server.run([](Server& s) { return s.listeners.where(); });
   EXPECT_EQ(where.at(0), "tcp 127.0.0.1:" + std::to_string(port));
 }
 

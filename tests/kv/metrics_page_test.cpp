@@ -26,7 +26,8 @@ Settings with_page() {
 }
 
 std::string page_of(RunningServer& server) {
-  WireClient reader = WireClient::tcp(server.run([](Server& s) { return s.bound_port("metrics-port"); }));
+  WireClient reader =
+      WireClient::tcp(server.run([](Server& s) { return s.listeners.port_of_setting("metrics-port"); }));
   reader.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
   return reader.until_closed();
 }
@@ -88,13 +89,14 @@ TEST(MetricsPage, has_each_metric_that_the_dashboard_shows) {
 
 TEST(MetricsPage, is_not_served_unless_asked_for) {
   RunningServer server;
-  EXPECT_THAT(server.run([](Server& s) { return s.listening(); }), Not(Contains(StartsWith("metrics"))));
+  EXPECT_THAT(server.run([](Server& s) { return s.listeners.where(); }),
+              Not(Contains(StartsWith("metrics"))));
 }
 
 TEST(MetricsPage, comes_and_goes_with_config_set) {
   RunningServer server;
   WireClient client = server.connect();
-  const auto pages = [](Server& s) { return s.bound_port("metrics-port"); };
+  const auto pages = [](Server& s) { return s.listeners.port_of_setting("metrics-port"); };
   EXPECT_EQ(client.call({"CONFIG", "SET", "metrics-bind", "127.0.0.1", "metrics-port", "-1"}), "+OK\r\n");
   EXPECT_NE(server.run(pages), 0);
   EXPECT_THAT(page_of(server), StartsWith("HTTP/1.1 200 OK"));
@@ -104,7 +106,8 @@ TEST(MetricsPage, comes_and_goes_with_config_set) {
 
 TEST(MetricsPage, does_not_hold_up_clients_while_a_reader_is_silent) {
   RunningServer server(with_page());
-  WireClient silent = WireClient::tcp(server.run([](Server& s) { return s.bound_port("metrics-port"); }));
+  WireClient silent =
+      WireClient::tcp(server.run([](Server& s) { return s.listeners.port_of_setting("metrics-port"); }));
   silent.send("GET /met");
   EXPECT_EQ(server.connect().call({"PING"}), "+PONG\r\n");
   EXPECT_TRUE(silent.quiet());

@@ -65,7 +65,7 @@ TEST_P(RdmaAddresses, config_set_moves_every_port_of_these_addresses) {
   RunningServer server(settings);
   EXPECT_EQ(server.connect().call({"CONFIG", "SET", GetParam().changes, "0.0.0.0"}), "+OK\r\n");
   std::size_t moved = 0;
-  for (const std::string& where : server.run([](Server& s) { return s.listening(); }))
+  for (const std::string& where : server.run([](Server& s) { return s.listeners.where(); }))
     moved += where.starts_with("rdma 0.0.0.0:") || where.starts_with("rdma+tls 0.0.0.0:");
   EXPECT_EQ(moved, 2u);
 }

@@ -22,7 +22,7 @@ TEST(Rebinding, config_set_bind_moves_every_port_of_these_addresses) {
   RunningServer server(tcp_and_tls_on("127.0.0.1"));
   EXPECT_EQ(server.connect().call({"CONFIG", "SET", "bind", "127.0.0.2"}), "+OK\r\n");
   EXPECT_THAT(
-      server.run([](Server& s) { return s.listening(); }),
+      server.run([](Server& s) { return s.listeners.where(); }),
       UnorderedElementsAre(StartsWith("tcp 127.0.0.2:"), StartsWith("tls 127.0.0.2:"), StartsWith("unix ")));
 }
 
@@ -31,7 +31,7 @@ TEST(Rebinding, config_set_bind_to_an_address_that_is_not_there_leaves_every_por
   EXPECT_THAT(server.connect().call({"CONFIG", "SET", "bind", "192.0.2.1"}),
               StartsWith("-ERR CONFIG SET failed"));
   EXPECT_THAT(
-      server.run([](Server& s) { return s.listening(); }),
+      server.run([](Server& s) { return s.listeners.where(); }),
       UnorderedElementsAre(StartsWith("tcp 127.0.0.1:"), StartsWith("tls 127.0.0.1:"), StartsWith("unix ")));
 }
 

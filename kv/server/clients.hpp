@@ -1,0 +1,15 @@
+// All clients of the server by their number, which is the order in which they came.
+#pragma once
+
+#include <absl/container/btree_map.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace weir::kv {
+
+class Client;
+
+using Clients = absl::btree_map<std::uint64_t, std::unique_ptr<Client>>;
+
+}  // namespace weir::kv

@@ -1,0 +1,37 @@
+// Connections that this server makes to other servers, in the way that the settings say.
+//
+// Threading: the server's one thread. An attempt is given up by destroying it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kv/net/dialling.hpp"
+#include "kv/server/settings.hpp"
+#include "kv/server/transports.hpp"
+
+namespace weir::kv {
+
+class Dialler {
+ public:
+  Dialler(const Settings& settings, Transports& transports) : settings_(settings), transports_(transports) {}
+
+  // What a connection to a primary is made with; null: without TLS. Read each time: files are renewed.
+  Opened<std::shared_ptr<TlsSettings>> tls_to_primary() const;
+  // Begins a connection to a primary; `host` may be the path of a unix socket. The error: the TLS files, or
+  // RDMA, cannot be used.
+  Opened<std::unique_ptr<Dialling>> dial_primary(const std::string& host, std::uint16_t port,
+                                                 Dialled dialled);
+  // The same to a node of a cluster: over TCP, with TLS if tls-cluster says so.
+  Opened<std::unique_ptr<Dialling>> dial_node(const std::string& host, std::uint16_t port, Dialled dialled);
+
+ private:
+  std::unique_ptr<Dialling> dial_with_tls(std::shared_ptr<TlsSettings> tls, const std::string& host,
+                                          std::uint16_t port, Dialled dialled);
+
+  const Settings& settings_;
+  Transports& transports_;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,54 @@
+// Keeping the data within maxmemory: choosing what to evict.
+//
+// As in Redis the policies are approximate: of a few random keys the best to go is evicted. Nor does a
+// command wait until all that is too much is gone (maxmemory may have been lowered by gigabytes): so much is
+// done for each, the rest between the rounds, and only where nothing is left to evict is it refused.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kv/server/settings.hpp"
+#include "kv/store/keyspace.hpp"
+#include "kv/store/lazy_free.hpp"
+
+namespace weir::kv {
+
+class Eviction {
+ public:
+  using Databases = std::vector<std::unique_ptr<Keyspace>>;
+
+  Eviction(const Databases& databases, const UseClock& use_clock, LazyFree& lazy_free,
+           const Settings& settings, std::function<std::uint64_t()> random)
+      : databases_(databases),
+        use_clock_(use_clock),
+        lazy_free_(lazy_free),
+        settings_(settings),
+        random_(std::move(random)) {}
+
+  // Evicts until the data fits maxmemory, or evicts a part of what has to go; returns false if nothing more
+  // can be evicted.
+  bool make_room();
+  // More has to go than was evicted at once: call make_room() again soon.
+  bool under_way() const { return under_way_; }
+  void pause() { under_way_ = false; }
+  // A lower maxmemory takes effect although nobody may ask for anything.
+  void settings_changed() { under_way_ = settings_.maxmemory > 0; }
+
+ private:
+  bool evict_one(EvictionPolicy policy);
+
+  const Databases& databases_;
+  const UseClock& use_clock_;
+  LazyFree& lazy_free_;
+  const Settings& settings_;
+  const std::function<std::uint64_t()> random_;
+  bool under_way_ = false;
+};
+
+}  // namespace weir::kv
