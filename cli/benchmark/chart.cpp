@@ -21,7 +21,7 @@ namespace {
 using client::ErrorKind;
 using client::fail;
 
-// Colours that stay apart for the colour-blind; RDMA gets the strong ones.
+// Colours that colour-blind readers can tell apart; RDMA gets the strong ones.
 std::string_view colour_of(client::Transport transport) {
   switch (transport) {
     case client::Transport::tcp:
@@ -44,7 +44,7 @@ std::string quoted(std::string_view text) {
   return out + "'";
 }
 
-// Text inside gnuplot's "...".
+// Escapes text for gnuplot's "...".
 std::string in_double_quotes(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
@@ -58,7 +58,7 @@ std::string number(double value) {
   return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}", value);
 }
 
-// One row a case, its cells: a figure and its label for each transport.
+// One row per case; its cells are a figure and its label for each transport.
 template <class Figure>
 std::string data_block(std::string_view name, const Comparison& comparison, Figure figure) {
   auto text = fmt::format("${} << END_OF_DATA\n", name);
@@ -83,7 +83,7 @@ std::string case_labels(const Comparison& comparison) {
   return labels;
 }
 
-// Bars stand side by side within a case; each carries its figure.
+// The bars of a case are side by side; each shows its figure.
 std::string bars(std::string_view block, const Comparison& comparison) {
   const auto& rows = comparison.cases.front().rows;
   const double width = 0.84 / static_cast<double>(rows.size());
@@ -164,7 +164,7 @@ client::Result<void> draw_chart(const Comparison& comparison, const std::string&
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, reader.get(), STDIN_FILENO);
-  // A gnuplot that cannot open its output draws into standard output.
+  // If gnuplot cannot open its output, it draws to standard output.
   ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   std::string program = "gnuplot";
   char* const arguments[] = {program.data(), nullptr};
@@ -175,7 +175,7 @@ client::Result<void> draw_chart(const Comparison& comparison, const std::string&
     return fail(ErrorKind::unsupported,
                 "gnuplot, which draws the chart, does not start; on Debian: apt-get install gnuplot-nox");
   reader.close();
-  ::signal(SIGPIPE, SIG_IGN);  // a gnuplot that dies early shows in its exit status
+  ::signal(SIGPIPE, SIG_IGN);  // if gnuplot dies early, its exit status shows it
   const auto script = chart_script(comparison, file);
   for (std::string_view rest = script; !rest.empty();) {
     const auto written = ::write(writer.get(), rest.data(), rest.size());

@@ -1,5 +1,5 @@
-// A comparison as a picture: throughput above, latency below, drawn by gnuplot from a script that is
-// generated here and given to it through a pipe.
+// Draws a comparison: throughput above, latency below. gnuplot draws it from a script that is generated
+// here and passed through a pipe.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace weir::benchmark {
 
-// `file` ends in .svg or .png.
+// `file` must end in .svg or .png.
 std::string chart_script(const Comparison&, const std::string& file);
-// Before the load runs, so that a path that cannot be written costs nobody a measurement. Leaves nothing.
+// Call before the load, so that a path that cannot be written does not cost a measurement. Leaves no file.
 client::Result<void> can_draw_into(const std::string& file);
 client::Result<void> draw_chart(const Comparison&, const std::string& file);
 

@@ -10,13 +10,13 @@
 namespace weir::benchmark {
 namespace {
 
-constexpr std::size_t most_tags = 32;  // of a node: so many of its slots are asked for
+constexpr std::size_t most_tags = 32;  // per node: the number of its slots that get requests
 
-// Of all slots that are marked as wanted a word that lies there.
+// For each slot marked in `wanted`, a word that hashes to it.
 std::vector<std::string> words_in_slots(const std::vector<bool>& wanted) {
   std::vector<std::string> words(wanted.size());
   auto missing = static_cast<std::size_t>(std::ranges::count(wanted, true));
-  // Slots of words are as good as random: that so many of them leave one out does not happen.
+  // The slots of words are practically random, so with so many words none stays empty.
   for (std::size_t n = 0; missing > 0 && n < 26 * 26 * 26 * 26; ++n) {
     std::string word;
     for (std::size_t rest = n, i = 0; i < 4; ++i, rest /= 26) word += static_cast<char>('a' + rest % 26);

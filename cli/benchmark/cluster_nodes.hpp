@@ -1,4 +1,4 @@
-// The primaries of a cluster, and hash tags by which a key lies in one of a primary's slots.
+// The primaries of a cluster, with hash tags that put a key into one of a primary's slots.
 #pragma once
 
 #include <span>
@@ -13,14 +13,14 @@ namespace weir::benchmark {
 
 struct ClusterNode {
   client::Endpoint endpoint;
-  std::vector<std::string> tags;  // with their braces, each of another slot;
-                                  // evenly spread over the node's slots
+  std::vector<std::string> tags;  // including braces, each for another slot;
+                                  // spread evenly over the node's slots
 };
 
-// In the order of their addresses. Reached as `asked` is, but for host and port.
+// Ordered by address. They are reached like `asked`, except for host and port.
 std::vector<ClusterNode> nodes_of(std::span<const cluster::SlotRange> ranges, const client::Endpoint& asked);
 
-// Asks the server there. An error if it is no cluster, or one whose slots nobody has.
+// Asks the server at `asked`. An error: it is not a cluster, or nobody owns any of its slots.
 client::Result<std::vector<ClusterNode>> find_cluster_nodes(const client::Endpoint& asked,
                                                             const client::Login& login,
                                                             client::Milliseconds limit);

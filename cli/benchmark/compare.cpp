@@ -20,7 +20,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// The port the server itself says it has; 0 if it has none or does not tell.
+// The port that the server reports for the setting; 0: it has none or does not say.
 std::uint16_t told_port(client::Session* server, const std::string& setting) {
   std::uint16_t port = 0;
   if (server) {
@@ -30,7 +30,7 @@ std::uint16_t told_port(client::Session* server, const std::string& setting) {
   return port;
 }
 
-// Where the server speaks this transport: options first, then what it tells.
+// Where the server uses this transport: from options, otherwise from its own report.
 Result<client::Endpoint> locate(const Options& options, Transport transport, client::Session* server) {
   auto endpoint = options.server.endpoint();
   endpoint.transport = transport;
@@ -64,7 +64,7 @@ Result<client::Endpoint> locate(const Options& options, Transport transport, cli
   return endpoint;
 }
 
-// GET measures nothing if the keys are not there.
+// GET measures nothing if the keys are missing.
 Result<void> load_keys(const Options& options, LoadPlan plan) {
   const std::string names[] = {"set"};
   auto workloads = standard_workloads(names, options.data_bytes, {.random = options.keyspace > 0});
@@ -104,7 +104,7 @@ Measured medians(Transport transport, const std::vector<LoadResult>& rounds) {
   return row;
 }
 
-// One round: the load over each transport in turn. Nothing if it was stopped before it was whole.
+// One round: the load over each transport in turn. Empty if it was stopped before it was complete.
 Result<std::vector<LoadResult>> run_round(const Options& options, const Workload& workload,
                                           const std::vector<LoadPlan>& plans, const std::string& title,
                                           std::size_t round, ProgressLine& progress) {
@@ -122,7 +122,7 @@ Result<std::vector<LoadResult>> run_round(const Options& options, const Workload
   return results;
 }
 
-// Without rows if it was stopped before a round was whole.
+// Without rows if it was stopped before a round was complete.
 Result<Case> measure(const Options& options, const Workload& workload, const std::vector<LoadPlan>& plans,
                      ProgressLine& progress) {
   Case measured{workload.title, plans.front().clients, plans.front().pipeline, {}};
@@ -147,7 +147,7 @@ void fill_ratios(Case& measured, Transport baseline) {
 }  // namespace
 
 Result<Comparison> compare(const Options& options, ProgressLine& progress, const std::atomic<bool>& stop) {
-  // Questions go over the plainest way there is; a server that hides it has to be described by options.
+  // Queries use the plainest transport. A server that does not offer it must be described by options.
   auto plain = options.server;
   plain.tls = plain.rdma = false;
   auto session = client::Session::open(plain.endpoint(), client::Milliseconds{2000});

@@ -1,5 +1,5 @@
-// The same load over several transports in one run, so that their ratios mean something: the transports
-// alternate within each round, and every figure is the median over the rounds.
+// Runs the same load over several transports, so that their ratios are meaningful: the transports alternate
+// within each round, and every figure is the median over the rounds.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace weir::benchmark {
 
-// One transport's figures under one load.
+// One transport's figures for one load.
 struct Measured {
   client::Transport transport = client::Transport::tcp;
   double ops_per_s = 0;
@@ -21,8 +21,8 @@ struct Measured {
   double p99_us = 0;
   double p999_us = 0;
   double max_us = 0;
-  double client_cpu_us = 0;  // a request
-  double ratio = 0;          // of ops_per_s, to the first row's baseline (TCP, if it takes part)
+  double client_cpu_us = 0;  // per request
+  double ratio = 0;          // of ops_per_s to the baseline's (TCP, or else the first row)
   std::vector<double> rounds_ops_per_s;
 };
 
@@ -30,7 +30,7 @@ struct Case {
   std::string test;
   std::size_t clients;
   std::size_t pipeline;
-  std::vector<Measured> rows;  // in the order asked for
+  std::vector<Measured> rows;  // in the requested order
 };
 
 struct Comparison {
@@ -40,10 +40,10 @@ struct Comparison {
   std::size_t threads;
   client::Transport baseline;
   std::vector<Case> cases;
-  std::uint64_t rate_per_s = 0;  // of an open loop; 0: a closed one
+  std::uint64_t rate_per_s = 0;  // of an open loop; 0: a closed loop
 };
 
-// When `stop` is set it ends with the rounds that were whole by then.
+// When `stop` is set, it ends with the rounds that are complete by then.
 client::Result<Comparison> compare(const Options&, ProgressLine&, const std::atomic<bool>& stop);
 
 std::string as_table(const Comparison&);

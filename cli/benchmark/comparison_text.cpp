@@ -1,4 +1,4 @@
-// A comparison as people read it and as programs do.
+// A comparison as text for people and for programs.
 #include <fmt/format.h>
 
 #include <utility>
@@ -17,7 +17,7 @@ std::string grouped(double number) {
   return digits;
 }
 
-// Latencies span four orders of magnitude: three significant digits are enough.
+// Latencies span four orders of magnitude, so three significant digits are enough.
 std::string micros(double us) {
   return us < 10    ? fmt::format("{:.2f}", us)
          : us < 100 ? fmt::format("{:.1f}", us)

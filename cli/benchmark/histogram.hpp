@@ -1,5 +1,5 @@
-// Latencies in nanoseconds, counted in log-linear buckets: 128 to an octave, so that a percentile is right to
-// 0.8 % from 1 ns to 500 years, recording is a shift and an increment, and histograms of threads add up.
+// Latencies in nanoseconds, counted in log-linear buckets, 128 per octave. So percentiles are accurate to 0.8
+// % from 1 ns to 500 years, recording is a shift and an increment, and histograms can be added.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class LatencyHistogram {
   std::uint64_t min_ns() const { return count_ ? min_ns_ : 0; }
   std::uint64_t max_ns() const { return max_ns_; }
 
-  // The latency that `percent` % of the samples do not exceed. 100 is the maximum.
+  // The latency that `percent` % of the samples did not exceed; 100: the maximum.
   std::uint64_t percentile_ns(double percent) const {
     const auto wanted = std::max(1.0, percent / 100 * static_cast<double>(count_));
     std::uint64_t seen = 0;

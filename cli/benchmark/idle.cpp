@@ -18,7 +18,7 @@ using client::Error;
 using client::ErrorKind;
 using client::Result;
 
-// Nothing is sent after the login, so only errors can be told from what arrives.
+// Nothing is sent after the login, so of the received bytes only errors matter.
 class IdleConnection final : public client::ConnectionEvents {
  public:
   IdleConnection(std::span<const std::byte> login, std::optional<Error>& error)
@@ -49,7 +49,7 @@ class IdleConnection final : public client::ConnectionEvents {
   }
 
   std::span<const std::byte> unsent_;
-  std::optional<Error>& error_;  // the first of all connections
+  std::optional<Error>& error_;  // the first error of any connection
   client::ReplyCounter counter_;
   std::unique_ptr<client::Connection> connection_;
 };

@@ -1,5 +1,5 @@
-// Idle connections (-I): opens them, logs in and keeps them, for a look at what a server makes of many
-// clients.
+// Idle connections (-I): opens them, logs in and keeps them, to observe how a server
+// copes with many clients.
 //
 // Threading: one thread and one reactor hold them all.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace weir::benchmark {
 
-// Holds plan.clients connections and prints, four times a second, how many there are, until plan.stop is set.
-// A connection that is refused or lost is an error.
+// Holds plan.clients connections and prints their number four times a second, until plan.stop is set. A
+// refused or lost connection is an error.
 client::Result<void> hold_idle_connections(const LoadPlan&);
 
 }  // namespace weir::benchmark

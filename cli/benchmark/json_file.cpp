@@ -29,7 +29,7 @@ client::Result<JsonFile> JsonFile::open(const std::string& name) {
 client::Result<void> JsonFile::write(const std::string& text) const {
   if (name_ == "-") std::fputs(text.c_str(), stdout);
   if (!fd_) return {};
-  // What is no regular file (a pipe, /dev/null) has nothing to replace, and refuses.
+  // Anything but a regular file (a pipe, /dev/null) has nothing to replace and refuses.
   if (::lseek(fd_.get(), 0, SEEK_SET) == 0 && ::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL)
     return cannot_write(name_);
   for (std::string_view rest = text; !rest.empty();) {

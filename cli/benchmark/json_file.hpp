@@ -1,5 +1,5 @@
-// The file of --json: opened before the load runs, so that a path that cannot be written costs nobody a
-// measurement. What it held stays until there is something new.
+// The file of --json. It is opened before the load, so that a path that cannot be written does not cost a
+// measurement. Its old contents stay until there are new ones.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace weir::benchmark {
 
 class JsonFile {
  public:
-  // "-" is standard output; empty: none, and nothing is written.
+  // "-" is standard output; empty: no file, and nothing is written.
   static client::Result<JsonFile> open(const std::string& name);
 
-  // In place of what is there.
+  // Replaces the contents.
   client::Result<void> write(const std::string& text) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace weir::benchmark {
 namespace {
 
-// (e^x - 1) / x and log(1 + x) / x, also where x is 0: an exponent of exactly 1 is no special case.
+// (e^x - 1) / x and log(1 + x) / x, also for x = 0: so an exponent of exactly 1 is no special case.
 double expm1_over(double x) { return std::abs(x) > 1e-8 ? std::expm1(x) / x : 1 + x / 2; }
 double log1p_over(double x) { return std::abs(x) > 1e-8 ? std::log1p(x) / x : 1 - x / 2; }
 
@@ -65,7 +65,7 @@ std::uint64_t KeyNumbers::draw() {
   return high << 31 | random_();
 }
 
-// The area below x^-exponent from 1 to `rank`, and where that area is reached.
+// The area below x^-exponent from 1 to `rank`, and its inverse.
 double KeyNumbers::area(double rank) const {
   const double log_rank = std::log(rank);
   return expm1_over((1 - distribution_.exponent) * log_rank) * log_rank;
@@ -76,9 +76,9 @@ double KeyNumbers::rank_at(double area) const {
   return std::exp(log1p_over(scaled) * area);
 }
 
-// Rejection-inversion (Hoermann and Derflinger 1996): constant time and memory at any keyspace. A point is
-// drawn below the smooth curve; the bar of its rank covers nearly all of it, and what it does not is drawn
-// again.
+// Rejection-inversion (Hoermann and Derflinger 1996): constant time and memory for any keyspace. It
+// draws a point below the smooth curve. The bar of its rank covers nearly all of that area; a point
+// outside the bar is drawn again.
 std::uint64_t KeyNumbers::zipf() {
   for (;;) {
     const double part = static_cast<double>(draw() >> 9) * 0x1p-53;

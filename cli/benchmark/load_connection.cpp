@@ -32,7 +32,7 @@ LoadConnection::LoadConnection(const LoadPlan& plan, LoadShare& share, LoadTarge
 void LoadConnection::take_requests() {
   requests_ = target_->requests;
   own_digits_ = plan_.keyspace && requests_->has_random_digits();
-  // Digits are this connection's own, since part of a batch may still wait to be written.
+  // The connection needs its own digits, because part of a batch may still wait to be written.
   if (own_digits_) requests_ = std::make_shared<RequestRing>(*requests_);
   next_request_ %= requests_->size();
 }
@@ -70,7 +70,7 @@ void LoadConnection::send_batch(LoadShare::Time now) {
 }
 
 std::uint64_t LoadConnection::send_due(std::uint64_t most, LoadShare::Time now) {
-  if (!unsent_.empty()) return 0;  // a server that takes no bytes gets no more
+  if (!unsent_.empty()) return 0;  // the server takes no bytes now, so do not queue more
   if (next_target_ || waits_for_map_) return 0;
   const auto count = std::min({most, plan_.pipeline - awaited_, share_.to_send});
   if (count == 0) return 0;
@@ -96,7 +96,7 @@ void LoadConnection::send(std::uint64_t count) {
 
 void LoadConnection::flush() {
   while (!unsent_.empty()) {
-    // What is not copied was read by the device when its replies are here, so it may be changed then.
+    // The device has read bytes that were not copied by the time their replies arrive; then they may change.
     unsent_ = unsent_.subspan(connection_->write(unsent_, greeted() ? requests_ : nullptr));
     if (!unsent_.empty()) return;
     std::swap(unsent_, unsent_from_front_);
@@ -122,8 +122,8 @@ void LoadConnection::received(std::span<const std::byte> bytes) {
   answered(*replies, redirects.moved + redirects.asked, Clock::now());
 }
 
-// Of replies that came together it does not matter which were the redirected ones: they arrived at the same
-// time.
+// If replies arrived together it does not matter which ones were redirected: they have
+// the same arrival time.
 void LoadConnection::answered(std::uint64_t replies, std::uint64_t redirected, LoadShare::Time now) {
   const auto whole = replies - redirected;
   share_.under_way -= replies;

@@ -1,8 +1,8 @@
-// A connection under load. It takes requests from its thread's share: in a closed loop a batch when the last
-// batch is answered, in an open loop those that are due, as far as its pipeline has places.
+// A connection under load. It takes requests from its thread's share: in a closed loop a batch once the last
+// batch is answered, and in an open loop the requests that are due, if its pipeline has room.
 //
-// Its buffers live as long as it does: a reconnect allocates nothing of its own. Threading: its share's
-// thread.
+// Its buffers live as long as it does, so a reconnect allocates nothing here. Threading:
+// the thread of its share.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace weir::benchmark {
 
 class LoadConnection final : public client::ConnectionEvents {
  public:
-  // The requests that log in and prepare, and how many replies they get.
+  // The requests that log in and prepare, and the number of their replies.
   struct Greeting {
     std::string bytes;
     std::uint64_t replies = 0;
   };
 
-  // The `index`th of the thread's connections. Everything passed by reference outlives it.
+  // Connection number `index` of the thread. Everything passed by reference must outlive it.
   LoadConnection(const LoadPlan& plan, LoadShare& share, LoadTarget& target, KeyNumbers& numbers,
                  const Greeting& greeting, std::size_t index);
 
@@ -38,15 +38,15 @@ class LoadConnection final : public client::ConnectionEvents {
   bool wants_reconnect() const { return wants_reconnect_; }
   void reconnected() { wants_reconnect_ = false; }
 
-  // Of a cluster: as soon as nothing is under way it is to go on there, and until then it sends nothing.
+  // For a cluster: it continues at `target` once nothing is under way, and sends nothing until then.
   void lead_to(LoadTarget& target) { next_target_ = &target; }
   bool wants_move() const { return next_target_ && awaited_ == 0 && unsent_.empty(); }
-  // False: the share has failed. It may have to be greeted again.
+  // False: the share has failed. The connection may need a new greeting.
   bool move(client::Reactor& reactor);
 
   // Sends the next batch of a closed loop, if there is one.
   void send_batch(LoadShare::Time now);
-  // Sends at most `most` requests of an open loop, of which so many are due; says how many it had places for.
+  // Sends at most `most` due requests of an open loop; returns how many it had room for.
   std::uint64_t send_due(std::uint64_t most, LoadShare::Time now);
 
   void received(std::span<const std::byte> bytes) override;
@@ -63,19 +63,19 @@ class LoadConnection final : public client::ConnectionEvents {
   LoadShare& share_;
   LoadTarget* target_;
   LoadTarget* next_target_ = nullptr;
-  bool waits_for_map_ = false;             // of a cluster: what its node has is not known
-  std::shared_ptr<RequestRing> requests_;  // the target's, if the connection changes nothing in it
+  bool waits_for_map_ = false;             // for a cluster: its node's slots are not known yet
+  std::shared_ptr<RequestRing> requests_;  // the target's, unless the connection changes requests
   bool own_digits_ = false;
-  KeyNumbers& numbers_;  // of all the thread's connections
+  KeyNumbers& numbers_;  // shared by all connections of the thread
   const Greeting& greeting_;
   std::uint64_t awaited_greetings_ = 0;
   client::ReplyCounter counter_;
   std::uint64_t awaited_ = 0;
   std::size_t next_request_;                               // in the ring
-  std::span<const std::byte> unsent_, unsent_from_front_;  // the second when the ring's end lies between
+  std::span<const std::byte> unsent_, unsent_from_front_;  // the second one after the end of the ring
   LoadShare::Time sent_at_{};                              // of a closed loop's batch
-  std::vector<LoadShare::Time> due_;                       // of an open loop's requests under way, a ring
-  std::uint64_t answered_ = 0, sent_ = 0;                  // since due_'s first place
+  std::vector<LoadShare::Time> due_;                       // of an open loop's outstanding requests; a ring
+  std::uint64_t answered_ = 0, sent_ = 0;                  // since the first place of due_
   bool wants_reconnect_ = false;
   std::unique_ptr<client::Connection> connection_;
 };

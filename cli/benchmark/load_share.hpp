@@ -1,4 +1,4 @@
-// What one thread of a load does and has measured. Its thread's alone, but for the two atomics.
+// One thread's share of a load and its measurements. Only that thread uses it, except for the atomics.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 
 namespace weir::benchmark {
 
-// Of a cluster: what became of the requests that were sent to a node.
+// For a cluster: the results of the requests sent to a node.
 struct NodeCount {
   std::string address;
   std::uint64_t answered = 0;
-  std::uint64_t redirected = 0;  // MOVED or ASK; they were sent again
+  std::uint64_t redirected = 0;  // MOVED or ASK; these requests were sent again
 };
 
 struct LoadShare {
@@ -26,22 +26,22 @@ struct LoadShare {
 
   explicit LoadShare(std::atomic<bool>& a) : abandoned(a) {}
 
-  std::atomic<bool>& abandoned;  // one thread failed: the others need not finish
-  std::uint64_t to_send = 0;     // requests not yet given to a connection
+  std::atomic<bool>& abandoned;  // set when a thread fails: the others need not finish
+  std::uint64_t to_send = 0;     // requests that no connection has yet
   std::uint64_t under_way = 0;
   std::size_t connections = 0;
   Time stop = Time::max();
   Time finished{};
   std::uint64_t cpu_ns = 0;
   LatencyHistogram latency;
-  std::optional<OpenLoop> open_loop;  // when requests are due; nothing: as soon as the last are answered
-  std::uint64_t unsent = 0;           // of an open loop: due, and given up at the end
-  std::uint64_t nulls = 0;            // replies that say there is nothing
-  bool map_outdated = false;          // of a cluster: a node has said MOVED
-  std::vector<NodeCount> nodes;       // at the end
+  std::optional<OpenLoop> open_loop;  // times when requests are due; nullopt: when the last ones are answered
+  std::uint64_t unsent = 0;           // of an open loop: due, but given up at the end
+  std::uint64_t nulls = 0;            // null replies
+  bool map_outdated = false;          // for a cluster: a node has replied MOVED
+  std::vector<NodeCount> nodes;       // filled in at the end
   std::optional<client::Error> error;
   std::atomic<std::uint64_t> done{
-      0};  // written by its thread, read by the watcher: a count, no ordering needed
+      0};  // written by its thread, read by the watcher: a count that orders nothing
 
   void fail(client::Error why) {
     if (!error) error = std::move(why);

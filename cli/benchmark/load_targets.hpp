@@ -1,4 +1,4 @@
-// Where a thread's connections lead: to the one server, or each to a primary of
+// Where a thread's connections go: to the one server, or each to a primary of
 // a cluster.
 //
 // Threading: the load's thread.
@@ -16,24 +16,24 @@ namespace weir::benchmark {
 
 struct LoadTarget {
   client::Endpoint endpoint;
-  std::shared_ptr<RequestRing> requests;  // for all connections that change nothing in it
+  std::shared_ptr<RequestRing> requests;  // shared by all connections that change nothing in it
   std::uint64_t answered = 0;
   std::uint64_t redirected = 0;  // answered with MOVED or ASK, and sent again
 };
 
 class LoadTargets {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   LoadTargets(const LoadPlan& plan, const Workload& workload);
 
-  // Of the thread's `index`th connection. It stays where it is, and so do
-  // connections that lead to it.
+  // The target of the thread's connection number `index`. Its address is stable,
+  // so connections may keep it.
   LoadTarget& of(std::size_t index) { return *current_[index % current_.size()]; }
-  // Asks the nodes, one after the other, who has which slots now; waits at most
-  // a second for each. False: none of them could tell, and problem() says why.
+  // Asks the nodes in turn which slots each has now, waiting at most
+  // a second for each. False: no node could tell; problem() gives the reason.
   bool refresh();
   const std::string& problem() const { return problem_; }
-  const std::deque<LoadTarget>& all() const { return all_; }  // also those that have no slots any more
+  const std::deque<LoadTarget>& all() const { return all_; }  // including nodes without slots
 
  private:
   void take(const std::vector<ClusterNode>& nodes);

@@ -83,7 +83,7 @@ void LoadThread::begin(LoadShare::Time start) {
   }
   ::prctl(PR_SET_TIMERSLACK,
           1UL);  // nanoseconds: by default a sleep ends up to 50 us late
-  // Threads take turns: thread i begins i of the load's intervals later.
+  // Threads take turns: thread i starts i of the whole load's intervals later.
   const auto threads = static_cast<double>(thread_count(plan_));
   const std::chrono::duration<double> turn(static_cast<double>(index_) / *plan_.rate_per_s);
   share_.open_loop.emplace(start + std::chrono::duration_cast<Clock::duration>(turn), share_.stop,
@@ -91,7 +91,7 @@ void LoadThread::begin(LoadShare::Time start) {
   send_due(Clock::now());
 }
 
-// Gives what is due to the connections, in turn, an even part to each.
+// Distributes due requests evenly over the connections, in turn.
 void LoadThread::send_due(LoadShare::Time now) {
   auto& schedule = *share_.open_loop;
   if (now >= share_.stop || schedule.all_taken()) return share_.give_up_the_rest(now);
@@ -106,19 +106,19 @@ void LoadThread::send_due(LoadShare::Time now) {
   if (due > 0) schedule.no_room();
 }
 
-// Until something has to be done even if the server is silent.
+// How long it may wait if the server is silent.
 std::chrono::nanoseconds LoadThread::longest_turn(LoadShare::Time now) const {
   const std::chrono::nanoseconds usual =
       std::min(share_.map_outdated ? between_refreshes : Milliseconds{250}, plan_.last_reply_limit);
   if (!share_.open_loop || share_.open_loop->all_taken()) return usual;
-  // Where requests wait for a place, a reply brings the next event.
+  // If requests wait for room, the next event will be a reply.
   const auto next =
       share_.open_loop->waits_for_room() ? share_.stop : std::min(share_.open_loop->next(), share_.stop);
   return std::clamp<std::chrono::nanoseconds>(next - now, std::chrono::nanoseconds{0}, usual);
 }
 
 void LoadThread::mind_silence(LoadShare::Time now) {
-  // An open loop that waits for its next request hears nothing.
+  // While an open loop waits for its next request, silence is normal.
   const bool nothing_due = share_.under_way == 0 && share_.open_loop && share_.open_loop->due(now) == 0;
   const auto done = share_.done.load(std::memory_order_relaxed);
   if (std::exchange(last_done_, done) != done || nothing_due || last_reply_ == Clock::time_point{})
@@ -165,9 +165,9 @@ void LoadThread::reconnect() {
   }
 }
 
-// A node has said that a slot is elsewhere: the map is read anew, and
-// connections go where the slots are. That the thread waits for the answer
-// holds its requests up, as it does a client of the cluster that has to ask.
+// A node has said that a slot is elsewhere: reads the map again and moves
+// connections to where the slots are. While the thread waits for the answer its
+// requests wait too, as in any client of the cluster that has to ask.
 void LoadThread::mind_cluster(LoadShare::Time now) {
   if (share_.map_outdated && now >= next_refresh_) {
     if (targets_.refresh()) {

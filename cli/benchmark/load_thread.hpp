@@ -20,12 +20,12 @@ std::size_t thread_count(const LoadPlan& plan);
 
 class LoadThread {
  public:
-  // The `index`th. Everything passed by reference outlives it.
+  // Thread number `index`. Everything passed by reference must outlive it.
   LoadThread(const LoadPlan& plan, const Workload& workload, LoadShare& share, std::size_t index);
 
-  // Everything up to the first request: connections open and greeted.
+  // Does everything up to the first request: opens and greets the connections.
   void prepare();
-  // Until the share is over, with success or an error.
+  // Runs until the share ends, with success or an error.
   void run(LoadShare::Time start);
 
  private:
@@ -47,10 +47,10 @@ class LoadThread {
   LoadConnection::Greeting greeting_;
   std::unique_ptr<client::Reactor> reactor_;
   std::vector<std::unique_ptr<LoadConnection>> connections_;
-  std::size_t next_to_send_ = 0;    // whose turn it is in an open loop
-  LoadShare::Time next_refresh_{};  // of a cluster's map, not before
+  std::size_t next_to_send_ = 0;    // which connection is next in an open loop
+  LoadShare::Time next_refresh_{};  // earliest next read of a cluster's map
   std::uint64_t last_done_ = 0;
-  LoadShare::Time last_reply_{};  // or the beginning
+  LoadShare::Time last_reply_{};  // or the start
 };
 
 }  // namespace weir::benchmark

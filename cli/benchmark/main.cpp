@@ -1,4 +1,4 @@
-// weir-benchmark: measures a Redis-protocol server over every transport there is.
+// weir-benchmark: measures a Redis-protocol server over every available transport.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -59,20 +59,20 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
   return json.end().end().take();
 }
 
-// Set by Ctrl-C: what has been measured until then is told. A later one ends the program at once.
+// Set by Ctrl-C: the results so far are printed. A later Ctrl-C ends the program at once.
 std::atomic<bool> interrupted{false};
 std::atomic<time_t> first_interrupt_s{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<time_t>::is_always_lock_free,
               "a signal handler sets them");
-constexpr int interrupted_status = 130;  // as a shell tells of a program that SIGINT ended
+constexpr int interrupted_status = 130;  // as a shell reports a program that SIGINT ended
 
-// Calls only what a signal handler may. timeout(1) signals its child and then the child's group: the same
-// wish twice.
+// Calls only async-signal-safe functions. timeout(1) signals its child and then the child's group, so two
+// signals in quick succession count as one.
 void note_interrupt(int signal) {
   constexpr time_t same_wish_s = 1;
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  time_t first_s = 0;  // two threads may be told at once: one of them is the first
+  time_t first_s = 0;  // two threads may get a signal at once: one is first
   if (first_interrupt_s.compare_exchange_strong(first_s, now.tv_sec)) {
     interrupted.store(true, std::memory_order_relaxed);
   } else if (now.tv_sec - first_s > same_wish_s) {
@@ -181,7 +181,7 @@ int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
   try {
     return weir::client::output_arrived("weir-benchmark", weir::benchmark::run(arguments));
-  } catch (const std::system_error& problem) {  // of fmt::print
+  } catch (const std::system_error& problem) {  // from fmt::print
     std::fprintf(stderr, "weir-benchmark: %s\n", problem.what());
     return 1;
   }

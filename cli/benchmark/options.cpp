@@ -151,7 +151,7 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
   return take_choice(arguments, outputs, options.output) || take_switch(arguments, flags);
 }
 
-// The tests there are, in lines of at most 120 columns that begin below the text on an option.
+// The available tests, in lines of at most 120 columns that align with the text of options.
 std::string lines_of_tests() {
   constexpr std::size_t columns = 120, indent = 23;
   std::string text = "tests:";
@@ -221,7 +221,7 @@ Result<void> check(const Options& options) {
 Result<Options> parse_options(std::span<const std::string> arguments) {
   Options options;
   ArgumentReader reader(arguments);
-  // The benchmark's own options come first: some are spelled as another program's are.
+  // The benchmark's own options take precedence: some are spelled like another program's.
   if (auto taken = client::take_options(reader, options, help_text, take_size, take_way, take_comparison);
       !taken)
     return std::unexpected(std::move(taken.error()));

@@ -1,4 +1,4 @@
-// weir-benchmark's command line, read into a value.
+// weir-benchmark's command line as a value.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Output { text, quiet, csv };
 
 struct Options {
   client::ServerOptions server;
-  std::vector<std::size_t> clients{50};  // more than one: a comparison at each
+  std::vector<std::size_t> clients{50};  // more than one: compares at each of them
   std::uint64_t requests = 100'000;
   bool requests_given = false;
   std::optional<double> duration_s;
@@ -31,18 +31,18 @@ struct Options {
   bool keep_alive = true;
   int precision = 3;  // decimal places of the latencies in ms
   std::vector<std::string> tests;
-  std::string mix;                   // of tests, instead of one after another
-  std::vector<std::string> command;  // a command of the user's own
+  std::string mix;                   // of tests; instead of running them one after another
+  std::vector<std::string> command;  // a command given by the user
   bool last_argument_from_stdin = false;
-  bool loop = false;  // -l: the tests again and again
+  bool loop = false;  // -l: repeat the tests for ever
   bool cluster = false;
   bool idle = false;  // -I: no tests
   std::vector<int> pinned_cpus;
   Output output = Output::text;
 
-  std::vector<client::Transport> compare;  // not empty: compare these
+  std::vector<client::Transport> compare;  // not empty: compare these transports
   std::size_t repeats = 3;
-  std::optional<std::uint16_t> tls_port;  // where the server listens for TLS, for TCP and RDMA alike
+  std::optional<std::uint16_t> tls_port;  // the server's TLS port, for TCP and RDMA alike
   std::optional<std::uint16_t> rdma_port;
   std::optional<std::uint16_t> tls_rdma_port;
   std::string json_file;

@@ -1,4 +1,4 @@
-// The line on the terminal that shows a run is alive. Says nothing where standard error is not a terminal.
+// The line that shows on a terminal that a run is alive. Prints nothing if standard error is no terminal.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 std::string as_csv(const Workload& workload, const LoadResult& result) {
   const auto& latency = result.latency;
-  // More digits than redis-benchmark's three: over RDMA a request takes a few microseconds.
+  // More digits than redis-benchmark's three, because over RDMA a request takes a few microseconds.
   return fmt::format(
       "\"{}\",\"{:.2f}\",\"{:.5f}\",\"{:.5f}\",\"{:.5f}\",\"{:.5f}\",\"{:.5f}\",\"{:.5f}\",\"{:.5f}\"\n",
       workload.title, result.requests_per_second(), latency.mean_ns() / 1e6, ms(latency.min_ns()),

@@ -1,4 +1,4 @@
-// How one test's result is told: redis-benchmark's text, its one line, its CSV.
+// The report on one test: redis-benchmark's text, its single line, or its CSV.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace weir::benchmark {
 
 std::string csv_header();
-// What makes the figures mean less than they seem to; a sentence each.
+// Reasons why the figures mean less than they seem to, one sentence each.
 std::vector<std::string> warnings(const LoadPlan&, const LoadResult&);
 std::string told(const Options&, const Workload&, const LoadPlan&, const LoadResult&);
 

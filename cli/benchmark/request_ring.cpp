@@ -28,7 +28,7 @@ std::string request_text(const Words& words, const std::string* tag) {
   return request += "\r\n";
 }
 
-// One round of a mix: each part as often as its share says.
+// One round of a mix: each part as often as its share.
 std::vector<Words> round_of(const Workload& workload, std::uint64_t seed) {
   if (workload.mix.empty()) return {{workload.arguments, workload.is_inline}};
   std::vector<Words> round;

@@ -9,7 +9,7 @@
 namespace weir::benchmark {
 namespace {
 
-// The value of the first line that starts with `key`, from "key : value" or "key:value".
+// The value in the first line that starts with `key`, from "key : value" or "key:value".
 std::string field(std::istream&& lines, std::string_view key) {
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with(key)) continue;
@@ -65,7 +65,7 @@ Surroundings look_around(const std::vector<int>& pinned_cpus, client::Session* s
     found.server = std::string(name, std::string_view(name).find('_')) + " " + version;
     break;
   }
-  // The server's pid means something here only if that process is the one that says so: compare its name.
+  // The server's pid is meaningful here only if it is that process: compare the process's name.
   const auto pid = field_of_info(reply->text, "process_id");
   const auto executable = field_of_info(reply->text, "executable");
   std::ifstream name_file("/proc/" + pid + "/comm");

@@ -8,15 +8,15 @@ namespace weir::benchmark {
 namespace {
 
 struct Standard {
-  std::string_view name;   // as -t takes it
-  std::string_view title;  // as the report prints it
+  std::string_view name;   // its name for -t
+  std::string_view title;  // its name in the report
   std::vector<std::string> arguments;
   bool is_inline = false;
-  bool only_by_name = false;  // redis-benchmark does not have it
+  bool only_by_name = false;  // redis-benchmark lacks it
   std::vector<std::string> preparation{};
 };
 
-// Three commands on one key.
+// Runs three commands on one key.
 const std::string script =
     "redis.call('SET', KEYS[1], ARGV[1]) redis.call('EXPIRE', KEYS[1], 100) return redis.call('GET', "
     "KEYS[1])";
@@ -72,9 +72,9 @@ std::vector<Standard> all_standard(KeyStyle keys) {
 bool selected(std::string_view test, std::span<const std::string> names) {
   for (const auto& name : names) {
     if (name == test) return true;
-    if (name == "xread" && test == "xadd") return true;  // which fills the stream
+    if (name == "xread" && test == "xadd") return true;  // XADD fills the stream
     if (name == "ping" && test.starts_with("ping_")) return true;
-    // Each lrange_N needs the list filled; lrange alone means all of them.
+    // Each lrange_N needs the list; lrange alone stands for all of them.
     if (name == "lrange" && test.starts_with("lrange")) return true;
     if (name.starts_with("lrange_") && test == "lrange") return true;
   }
@@ -119,7 +119,7 @@ std::string names_of_standard_workloads() {
 }
 
 client::Result<Workload> mixed_workload(const std::string& text, std::size_t data_bytes, KeyStyle keys) {
-  constexpr std::size_t most_in_sum = 1000;  // as many requests are built before they come again
+  constexpr std::size_t most_in_sum = 1000;  // so many requests are built before they repeat
   const auto standard = all_standard(keys);
   const std::string data(data_bytes, 'x');
   Workload mixed;
