@@ -1,8 +1,8 @@
-// Any Asio byte stream (asio::ssl::stream over a TCP socket or over rdma::Stream, or rdma::Stream itself) as
-// a Connection.
+// Makes a Connection of any Asio byte stream: asio::ssl::stream over a TCP socket or over
+// rdma::Stream, or rdma::Stream itself.
 //
-// Lifetime: operations in flight hold the stream by shared_ptr, so that a Connection may be destroyed at any
-// time outside its own events; what completes afterwards is dropped.
+// Lifetime: operations in progress hold the stream by shared_ptr, so a Connection may be destroyed at any
+// time outside its own events. Later completions are dropped.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace weir::client {
 template <class Stream>
 class AsioConnection final : public Connection {
  public:
-  // The stream is connected, with its handshake behind it.
+  // The stream is connected, and its handshake is complete.
   AsioConnection(std::shared_ptr<Stream> stream, ConnectionEvents& events)
       : state_(std::make_shared<State>(std::move(stream), events)) {
     state_->read(state_);
@@ -40,7 +40,7 @@ class AsioConnection final : public Connection {
 
  private:
   static constexpr std::size_t receive_bytes = 64 * 1024;
-  static constexpr std::size_t most_waiting_bytes = 1024 * 1024;  // written and not yet taken by the stream
+  static constexpr std::size_t most_waiting_bytes = 1024 * 1024;  // written but not yet taken by the stream
 
   struct State {
     State(std::shared_ptr<Stream> s, ConnectionEvents& e)
@@ -50,8 +50,8 @@ class AsioConnection final : public Connection {
     ConnectionEvents* events;  // null: the Connection is gone
     std::vector<std::byte> input;
     std::vector<std::byte> sending;  // given to the stream
-    std::vector<std::byte> waiting;  // goes next
-    bool refused = false;            // write() took less than all
+    std::vector<std::byte> waiting;  // sent next
+    bool refused = false;            // write() did not take everything
     bool over = false;
 
     void close() {

@@ -1,4 +1,4 @@
-// The loop below reactors whose streams are Asio's: one io_context, turned by hand.
+// The loop of reactors that use Asio streams: one io_context, run by hand.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -13,10 +13,10 @@ class AsioLoop {
  public:
   asio::io_context& context() { return context_; }
 
-  // Some handlers at a time, and not until there are none: one that polls a device puts itself back for ever.
+  // Runs a limited number of handlers: one that polls a device posts itself again for ever.
   void turn(std::chrono::nanoseconds limit) {
     constexpr int handlers_a_turn = 64;
-    // Asio waits for whole milliseconds, but its timers are exact.
+    // Asio's wait is in whole milliseconds, but its timers are exact.
     if (limit > limit.zero() && limit < exact_below) {
       timer_.expires_after(limit);
       timer_.async_wait([](std::error_code) {});
@@ -26,7 +26,7 @@ class AsioLoop {
     }
   }
 
-  // Turns until done() or the time is up; says which.
+  // Runs until done() or the time limit; returns done().
   template <class Done>
   bool turn_until(Done done, Milliseconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;

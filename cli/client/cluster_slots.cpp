@@ -12,7 +12,7 @@ std::optional<std::uint16_t> integer(const Reply& reply, std::uint16_t most) {
   return reply.type == ReplyType::integer ? cluster::read_number(reply.text, most) : std::nullopt;
 }
 
-// [first, last, [host, port, ...], replicas...]. A node that does not know where the primary is says "?", or
+// [first, last, [host, port, ...], replicas...]. A node that does not know its primary's address says "?" or
 // port 0: that is an empty address.
 std::optional<cluster::SlotRange> read_range(const Reply& row, std::string_view asked_host) {
   if (row.elements.size() < 3 || row.elements[2].elements.size() < 2) return std::nullopt;

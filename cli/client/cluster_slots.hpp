@@ -1,4 +1,4 @@
-// CLUSTER SLOTS, as a client of the cluster asks it.
+// Parses CLUSTER SLOTS, for a client of the cluster.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace weir::client {
 
-// An empty host in the reply stands for `asked_host`, the node that gave it. An error says what is wrong; a
-// node that has no cluster answers with an error of its own.
+// An empty host in the reply means `asked_host`, the node that replied. The error says what is wrong; a node
+// without a cluster replies with an error of its own.
 Result<std::vector<cluster::SlotRange>> read_cluster_slots(const Reply& reply, std::string_view asked_host);
 
 }  // namespace weir::client

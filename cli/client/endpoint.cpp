@@ -22,7 +22,7 @@ constexpr std::array<Scheme, 7> schemes{{{"redis", Transport::tcp},
                                          {"weirs", Transport::tls},
                                          {"weir+rdma", Transport::rdma}}};
 
-// Those of URIs, and every transport under its own name but TCP and TLS, which a URI says with redis and
+// The schemes of URIs, and every transport by its own name, except TCP and TLS, which URIs call redis and
 // rediss.
 std::optional<Transport> transport_of(std::string_view name) {
   for (const auto& scheme : schemes)
@@ -54,7 +54,7 @@ bool whole_number(std::string_view text, Number& out) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// user:password@ in front of the host. One word alone is the password, as redis-cli has it.
+// user:password@ before the host. A single word is the password, as in redis-cli.
 bool take_login(std::string_view& rest, Uri& uri) {
   const auto at = rest.rfind('@');
   if (at == std::string_view::npos) return true;

@@ -1,4 +1,4 @@
-// What can go wrong between a client program and its server, as a value that says what to do next.
+// What can go wrong between a client program and its server; each error names the next step.
 #pragma once
 
 #include <expected>
@@ -8,11 +8,11 @@
 namespace weir::client {
 
 enum class ErrorKind {
-  usage,        // what the user asked for makes no sense
+  usage,        // the user's request makes no sense
   unreachable,  // no connection could be made
   refused,      // connected, but TLS or the login was refused
   closed,       // the server ended the connection
-  protocol,     // what arrived is not RESP
+  protocol,     // received bytes that are not RESP
   timed_out,
   interrupted,  // the user gave up waiting
   unsupported,  // this build or this machine cannot do it
@@ -20,7 +20,7 @@ enum class ErrorKind {
 
 struct Error {
   ErrorKind kind;
-  std::string what;  // names the cause and the next step, fit to show a user
+  std::string what;  // the cause and the next step, for a user to read
 };
 
 template <class T>

@@ -13,7 +13,7 @@
 namespace weir::client {
 namespace {
 
-// load_provider wants to be called by one thread at a time; each thread of a load makes a reactor.
+// load_provider must not run in two threads at once, and each thread of a load makes a reactor.
 Result<rdma::Provider> provider_for(const RdmaSettings& settings) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
@@ -37,7 +37,7 @@ Result<asio::ip::tcp::endpoint> resolve(asio::io_context& context, const Endpoin
   return found.begin()->endpoint();
 }
 
-// The stream's fast side: bytes are looked at where they arrived, and sent before write() returns.
+// The fast path of a stream: bytes are parsed in place, and sent before write() returns.
 class RdmaConnection final : public Connection {
  public:
   RdmaConnection(rdma::Stream stream, ConnectionEvents& events)
@@ -114,7 +114,7 @@ class RdmaReactor final : public Reactor {
 
   TlsContextSource contexts_;
   AsioLoop loop_;
-  rdma::Engine* engine_ = nullptr;  // the loop's
+  rdma::Engine* engine_ = nullptr;  // owned by the loop
 };
 
 }  // namespace

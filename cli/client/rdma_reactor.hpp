@@ -1,4 +1,4 @@
-// RDMA, and TLS over RDMA: rdma::Stream, which runs on whatever libibverbs the settings choose.
+// RDMA, and TLS over RDMA: rdma::Stream on the libibverbs that the settings choose.
 #pragma once
 
 #include "cli/client/connection.hpp"
@@ -7,7 +7,7 @@ namespace weir::client {
 
 Result<std::unique_ptr<Reactor>> make_rdma_reactor();
 
-// One line on the RDMA device in use and why it was taken.
+// A line that names the RDMA device in use and why it was chosen.
 Result<std::string> describe_rdma(const RdmaSettings&);
 
 }  // namespace weir::client

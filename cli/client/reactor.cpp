@@ -1,4 +1,4 @@
-// Which loop and which streams a transport takes: the one place that knows all of them.
+// Chooses the loop and the streams of a transport; no other code knows all of them.
 #include "cli/client/connection.hpp"
 #include "cli/client/rdma_reactor.hpp"
 #include "cli/client/socket_reactor.hpp"

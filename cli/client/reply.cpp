@@ -18,7 +18,7 @@ void ReplyParser::Builder::scalar(char type, std::string_view text) {
 
 void ReplyParser::Builder::bulk_begin(char type, std::uint64_t bytes) {
   bulk = Reply{type == '!' ? ReplyType::error : static_cast<ReplyType>(type), {}, {}};
-  // Beyond that, memory follows what has arrived.
+  // Beyond this, memory grows only with the bytes that arrive.
   bulk.text.reserve(std::min<std::uint64_t>(bytes, 64 * 1024));
 }
 

@@ -1,4 +1,4 @@
-// A reply as a value, and the parser that builds one from bytes as they arrive.
+// A reply as a value, and the parser that builds it from arriving bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weir::client {
 
 enum class ReplyType : char {
   status = '+',
-  error = '-',  // also RESP3's blob error
+  error = '-',  // includes RESP3's blob errors
   integer = ':',
   real = ',',
   boolean = '#',
@@ -30,8 +30,8 @@ enum class ReplyType : char {
 
 struct Reply {
   ReplyType type = ReplyType::null;
-  std::string text;             // of every type that is not an aggregate, as it came; boolean: "t" or "f"
-  std::vector<Reply> elements;  // of aggregates
+  std::string text;             // for every type that is not an aggregate, as received; boolean: "t" or "f"
+  std::vector<Reply> elements;  // for aggregates
 
   bool is_error() const { return type == ReplyType::error; }
   bool is_aggregate() const {
@@ -47,7 +47,7 @@ class ReplyParser {
 
   Result<void> feed(std::span<const std::byte> bytes) { return grammar_.feed(bytes, builder_); }
 
-  // The oldest whole reply not yet taken. Attributes are read and dropped.
+  // The oldest complete reply that was not taken yet. Attributes are parsed and dropped.
   std::optional<Reply> next();
 
   bool between_replies() const { return grammar_.between_replies() && builder_.whole.empty(); }
@@ -65,7 +65,7 @@ class ReplyParser {
     void bulk_end();
     void aggregate(char type, std::uint64_t count);
     void reply_end(char) {}
-    void place(Reply&&);  // where it belongs: into the aggregate being read, or among the whole ones
+    void place(Reply&&);  // adds it to the current aggregate, or to the complete replies
 
     std::vector<Open> open;
     Reply bulk;

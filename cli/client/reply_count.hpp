@@ -1,4 +1,4 @@
-// Counts the replies in a stream of bytes and keeps nothing of them: what a load generator needs.
+// Counts the replies in a stream of bytes and keeps none of them: for load generators.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@ namespace weir::client {
 
 class ReplyCounter {
  public:
-  // What MOVED and ASK are: a client of a cluster follows them.
+  // How MOVED and ASK count: a client of a cluster follows them.
   enum class Redirects { are_errors, are_counted };
   struct Redirected {
     std::uint64_t moved = 0, asked = 0;
   };
 
   explicit ReplyCounter(Redirects redirects = Redirects::are_errors) { tally_.follow = redirects; }
-  // For a new connection: nothing is half read.
+  // For a new connection: forgets any partial reply.
   void begin_anew() { *this = ReplyCounter(tally_.follow); }
 
-  // How many replies ended in these bytes, pushes not counted.
+  // How many replies ended within these bytes, without pushes.
   Result<std::uint64_t> count(std::span<const std::byte> bytes) {
     tally_.replies = 0;
     if (auto fed = grammar_.feed(bytes, tally_); !fed) return std::unexpected(std::move(fed.error()));
     return tally_.replies;
   }
 
-  // Redirections since this was asked last.
+  // Redirections since the last call.
   Redirected take_redirects() { return std::exchange(tally_.redirected, {}); }
-  // Replies that say there is nothing, since this was asked last.
+  // Null replies since the last call.
   std::uint64_t take_nulls() { return std::exchange(tally_.nulls, 0); }
-  std::uint64_t errors() const { return tally_.errors; }                 // error replies ever seen
-  const std::string& first_error() const { return tally_.first_error; }  // its text
+  std::uint64_t errors() const { return tally_.errors; }                 // error replies so far
+  const std::string& first_error() const { return tally_.first_error; }  // the text of the first one
 
  private:
   struct Tally {
@@ -42,7 +42,7 @@ class ReplyCounter {
 
     Redirects follow = Redirects::are_errors;
     Redirected redirected;
-    Kind error_kind = Kind::other;  // of the last error seen
+    Kind error_kind = Kind::other;  // of the last error
     std::uint64_t replies = 0;
     std::uint64_t errors = 0;
     std::uint64_t nulls = 0;

@@ -1,15 +1,15 @@
-// RESP2 and RESP3 replies, read as they arrive: a push parser that never looks at a byte twice and keeps
-// nothing but a split line. What to make of the tokens is the visitor's business: the benchmark's counts
-// replies, weir-cli's builds a tree.
+// Parses RESP2 and RESP3 replies as they arrive: a push parser that reads each byte once and keeps
+// nothing but a split line. A visitor handles the tokens: the benchmark's counts replies, and
+// weir-cli's builds a tree.
 //
-// Checked and bounded: every length is parsed strictly and limited, nesting is limited, and nothing is
-// allocated on the strength of a number the peer sent. After an error the parser stays in error: the stream
-// has lost its frame.
+// Checked and bounded: lengths are parsed strictly and limited, nesting is limited, and no memory is
+// allocated just because the peer announced a number. After an error the parser stays in error, because the
+// framing of the stream is lost.
 //
-// A visitor offers (spans and views are valid during the call only):
+// A visitor has these functions (spans and views are valid only during the call):
 //   scalar(char type, std::string_view text)   + - : , # ( lines, and _ for every spelling of null
-//   bulk_begin(char type, std::uint64_t bytes) $ ! =, then bulk_bytes(...) any number of times, then
-//   bulk_end() aggregate(char type, std::uint64_t count)  * ~ > % |, count as on the wire (pairs for % and |)
+//   bulk_begin(char type, std::uint64_t bytes) $ ! =, then bulk_bytes(...) any number of times and bulk_end()
+//   aggregate(char type, std::uint64_t count)  * ~ > % |, count as on the wire (pairs for % and |)
 //   reply_end(char type)                       a whole top-level reply of that type has been visited
 #pragma once
 
@@ -48,12 +48,12 @@ class ReplyGrammar {
     return {};
   }
 
-  // No reply is half read.
+  // No reply is partly read.
   bool between_replies() const { return state_ == State::line && partial_.empty() && open_.empty(); }
 
  private:
   enum class State { line, bulk, bulk_end, broken };
-  struct Open {             // an aggregate that is being read
+  struct Open {             // an aggregate being read
     std::uint64_t missing;  // elements
     char type;
   };
@@ -121,7 +121,7 @@ class ReplyGrammar {
     return at + 1;
   }
 
-  // One header line, its end of line included.
+  // One header line, including its line end.
   template <class Visitor>
   void line(std::string_view text, Visitor& visitor) {
     if (text.size() < 3 || text[text.size() - 2] != '\r') return broken("a line that does not end in CR LF");
@@ -200,7 +200,7 @@ class ReplyGrammar {
     while (!open_.empty() && open_.back().missing == 0) {
       const char type = open_.back().type;
       open_.pop_back();
-      if (type == '|') continue;  // an attribute comes before an element and does not stand for one
+      if (type == '|') continue;  // an attribute precedes an element and does not count as one
       if (open_.empty()) return visitor.reply_end(type);
       --open_.back().missing;
     }
@@ -233,8 +233,8 @@ class ReplyGrammar {
   char bulk_type_ = 0;
   std::uint64_t bulk_missing_ = 0;
   std::vector<Open> open_;
-  std::string partial_;  // a line that is split over two arrivals
-  std::string line_;     // keeps partial_'s memory in turn
+  std::string partial_;  // a line split over two arrivals
+  std::string line_;     // swapped with partial_ to reuse its memory
   std::string why_broken_;
 };
 

@@ -1,4 +1,4 @@
-// A command as it goes over the wire: an array of bulk strings.
+// A command in its wire form: an array of bulk strings.
 #pragma once
 
 #include <span>

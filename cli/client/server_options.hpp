@@ -1,5 +1,5 @@
-// The options that name a server and say how to speak to it, spelled as redis-cli and redis-benchmark spell
-// them. Both programs take the same ones.
+// The options that name a server and how to reach it, spelled as in redis-cli and redis-benchmark. Both
+// of our programs share them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace weir::client {
 
-// Walks a command line: options first, each with its values, until something that is none.
+// Walks a command line: options with their values, until the first word that is no option.
 class ArgumentReader {
  public:
   explicit ArgumentReader(std::span<const std::string> arguments) : arguments_(arguments) {}
@@ -23,10 +23,10 @@ class ArgumentReader {
   bool is(std::string_view option) const { return !at_end() && current() == option; }
   void skip() { ++next_; }
 
-  // The value that follows the current option; steps past both.
+  // The value of the current option; moves past both.
   Result<std::string> value();
   Result<long long> number(long long least, long long most);
-  // At least `least` and below `limit`; fractions too.
+  // At least `least` and below `limit`; accepts fractions.
   Result<double> seconds(double least, double limit);
 
   std::span<const std::string> rest() const { return arguments_.subspan(next_); }
@@ -49,7 +49,7 @@ struct ServerOptions {
 
   Endpoint endpoint() const;
 
-  // What the environment says where the command line says nothing; for main(). A variable may be null.
+  // Defaults from the environment, for main(). A variable may be null.
   struct Environment {
     const char* password;
     const char* rdma_provider;
@@ -58,13 +58,13 @@ struct ServerOptions {
   void take_environment(const Environment&);
 };
 
-// What the options together cannot mean: RDMA or TLS over a unix socket.
+// Rejects impossible combinations: RDMA or TLS over a unix socket.
 Result<void> check_server_options(const ServerOptions&);
 
-// Takes the option the reader stands at, if it is one of these; false if not.
+// Takes the current option if it is one of these; otherwise false.
 Result<bool> take_server_option(ArgumentReader&, ServerOptions&);
 
-// What a program's own options are taken with: each takes the current option and its value, and is true.
+// For a program's own options: each takes the current option with its value, and returns true.
 Result<bool> text_into(ArgumentReader&, std::string& target);
 template <class Number>
 Result<bool> number_into(ArgumentReader& arguments, long long least, long long most, Number& target) {
@@ -74,7 +74,7 @@ Result<bool> number_into(ArgumentReader& arguments, long long least, long long m
   return true;
 }
 
-// Options without a value, as a table of what each sets; false: it is none of them.
+// Options without a value, in a table of what each sets; false: it is none of them.
 template <class Value, std::size_t count, class Target>
 bool take_choice(ArgumentReader& arguments, const std::pair<std::string_view, Value> (&choices)[count],
                  Target& target) {
@@ -88,15 +88,15 @@ bool take_choice(ArgumentReader& arguments, const std::pair<std::string_view, Va
 }
 bool take_switch(ArgumentReader&, std::span<const std::pair<std::string_view, bool*>> switches);
 
-// As redis-cli says it, and what was probably meant.
+// In the words of redis-cli, with a suggestion.
 Error unknown_option(std::string_view word, std::string_view help);
 
-// What is wrong with a command line, fit to print: who says so, and where to read on.
+// The complaint about a command line, ready to print: names the program and where to read on.
 std::string usage_complaint(std::string_view program, const Error&);
 
-// Takes all options: each by the first of the program's `own` that knows it, else as one that names the
-// server. The reader is left at the first word that is no option. `Options` has a member `server`; `help` has
-// the options that a mistyped one is compared with.
+// Takes all options: each by the first of the program's `own` functions that knows it, or else as an option
+// that names the server. The reader stops at the first word that is no option. `Options` must have a member
+// `server`; `help` lists the options that a mistyped one is compared with.
 template <class Options, class... Own>
 Result<void> take_options(ArgumentReader& arguments, Options& options, std::string (*help)(), Own... own) {
   using Take = Result<bool> (*)(ArgumentReader&, Options&);
@@ -116,7 +116,7 @@ Result<void> take_options(ArgumentReader& arguments, Options& options, std::stri
   return check_server_options(options.server);
 }
 
-// The paragraph on these options for --help.
+// The paragraph about these options for --help.
 std::string_view server_options_help();
 
 }  // namespace weir::client

@@ -1,5 +1,5 @@
-// A conversation with a server, one question at a time: connect, ask, wait for the answer. For the parts of
-// the programs that talk; load generation drives Connection itself.
+// A conversation with a server, one question at a time: connect, ask, wait for the reply. For programs that
+// talk to a server; load generation uses Connection directly.
 //
 // Threading: one thread.
 #pragma once
@@ -15,17 +15,17 @@
 
 namespace weir::client {
 
-// Who we are to the server, told at the start of every connection.
+// Our identity, sent at the start of every connection.
 struct Login {
   std::string user;      // empty: the default user
   std::string password;  // empty: no AUTH
   int database = 0;
-  int resp = 0;  // 2 or 3: say HELLO; 0: say nothing, which means 2
+  int resp = 0;  // 2 or 3: send HELLO; 0: send nothing, which means 2
 };
 
 using Arguments = std::vector<std::string>;
 
-// The commands that log in, in the order to send them; none if there is nothing to say.
+// The commands that log in, in sending order; empty: nothing to send.
 std::vector<Arguments> login_commands(const Login&);
 
 class Session final : private ConnectionEvents {
@@ -35,18 +35,18 @@ class Session final : private ConnectionEvents {
   static Result<std::unique_ptr<Session>> open(const Endpoint&, Milliseconds limit);
   ~Session();
 
-  // Sends the login commands; an error reply to one of them is an error (refused).
+  // Sends the login commands; an error reply to one of them is an error of kind refused.
   Result<void> log_in(const Login&);
 
   Result<Reply> ask(std::span<const std::string> command, Milliseconds limit = forever);
-  // Sends all of them, then waits for their answers, which come in the same order.
+  // Sends all commands, then waits for their replies, which come in the same order.
   Result<std::vector<Reply>> ask_all(std::span<const Arguments> commands, Milliseconds limit = forever);
   Result<void> send(std::span<const std::string> command);
   Result<void> send_bytes(std::string_view bytes);
 
-  // The next reply or push, in order of arrival.
+  // The next reply or push in order of arrival.
   Result<Reply> next(Milliseconds limit = forever);
-  // Waits at most `limit` for bytes; then what next() would give without waiting, if anything.
+  // Waits up to `limit` for bytes; then returns what next() would return without waiting, if anything.
   Result<std::optional<Reply>> poll(Milliseconds limit);
 
  private:

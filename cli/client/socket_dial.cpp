@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Starts connecting and waits for the outcome; an errno, 0 for success.
+// Starts connecting and waits for the result: 0 or an errno.
 int connect_within(int fd, const sockaddr* address, socklen_t length, Clock::time_point deadline) {
   if (::connect(fd, address, length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -72,7 +72,7 @@ Result<OwnedFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
 Result<OwnedFd> dial_unix(const Endpoint& endpoint, Milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   auto fd = transport::connect_unix(endpoint.path);
-  // A unix socket whose backlog is full says EAGAIN instead of connecting later: ask again until it has room.
+  // With a full backlog a unix socket returns EAGAIN instead of connecting later: retry until there is room.
   while (!fd && fd.error() == EAGAIN && Clock::now() < deadline) {
     ::poll(nullptr, 0, 1);
     fd = transport::connect_unix(endpoint.path);

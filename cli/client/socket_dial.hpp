@@ -1,4 +1,4 @@
-// Connected, non-blocking stream sockets.
+// Opens connected, non-blocking stream sockets.
 #pragma once
 
 #include "cli/client/connection.hpp"
@@ -6,8 +6,8 @@
 
 namespace weir::client {
 
-// TCP_NODELAY is set, and to this host it is not paced. Tries each address the name has; `limit` covers them
-// all.
+// Sets TCP_NODELAY, and does not pace connections to this host. Tries each address of the name;
+// `limit` covers all of them.
 Result<OwnedFd> dial_tcp(const Endpoint&, Milliseconds limit);
 Result<OwnedFd> dial_unix(const Endpoint&, Milliseconds limit);
 

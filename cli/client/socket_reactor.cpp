@@ -14,10 +14,10 @@
 namespace weir::client {
 namespace {
 
-// One buffer for all connections: what arrives is taken at once.
+// One buffer for all connections, because received bytes are handled at once.
 constexpr std::size_t receive_bytes = 256 * 1024;
 
-// To the nanosecond where the kernel can (Linux 5.11), else to the next millisecond.
+// Accurate to the nanosecond if the kernel can (Linux 5.11), otherwise to the next millisecond.
 int wait(int epoll, std::span<epoll_event> ready, std::chrono::nanoseconds limit) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(limit);
   const timespec exactly{seconds.count(), (limit - seconds).count()};
@@ -67,7 +67,7 @@ class SocketConnection final : public Connection {
         wait_for(EPOLLIN | EPOLLOUT);
         break;
       } else if (errno != EINTR) {
-        break;  // the socket is dead: the reader hears of it with its reason
+        break;  // the socket is dead: its reader will get the reason
       }
     }
     return taken;
@@ -126,7 +126,7 @@ void SocketReactor::watch(SocketConnection& connection, int fd, int operation, s
 
 void SocketReactor::forget(SocketConnection& connection, int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  // It may be among the events of this very turn, still to be delivered.
+  // It may be among this turn's events that are still to be delivered.
   for (int i = 0; i < ready_count_; ++i)
     if (ready_[static_cast<std::size_t>(i)].data.ptr == &connection)
       ready_[static_cast<std::size_t>(i)].data.ptr = nullptr;

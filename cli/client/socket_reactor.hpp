@@ -1,5 +1,5 @@
-// TCP and unix sockets: non-blocking calls on epoll readiness, and nothing between them and the caller. A
-// reply costs one epoll_wait (shared by all that are ready), one recv and one send.
+// TCP and unix sockets: non-blocking calls when epoll reports readiness, with nothing in between. A reply
+// costs one epoll_wait (shared by all ready sockets), one recv and one send.
 #pragma once
 
 #include "cli/client/connection.hpp"

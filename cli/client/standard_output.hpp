@@ -1,4 +1,4 @@
-// Whether what a program printed has arrived: at its end, and on the way of one that has none.
+// Checks whether printed output was written: at the end of a program, and regularly if it has no end.
 #pragma once
 
 #include <cerrno>
@@ -9,8 +9,8 @@
 
 namespace weir::client {
 
-// `status`, or `not_written` after a complaint of `who` where standard output did not take everything. A
-// status that tells of another failure stands.
+// Returns `status`; if standard output failed, complains as `who` and returns `not_written`. A status that
+// reports another failure takes precedence.
 inline int output_arrived(const std::string& who, int status, int not_written = 1) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
@@ -20,8 +20,8 @@ inline int output_arrived(const std::string& who, int status, int not_written = 
   return not_written;
 }
 
-// Hands over what was printed. Throws std::system_error where standard output does not take it: who prints
-// for ever would otherwise go on for nobody.
+// Flushes output. Throws std::system_error if standard output fails: a program that prints for ever would
+// otherwise print to nobody.
 inline void flush_output() {
   if (std::fflush(stdout) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot write to standard output");

@@ -15,7 +15,7 @@ std::unexpected<Error> refused_by_openssl(const std::string& what) {
   return fail(ErrorKind::usage, what + ": " + text);
 }
 
-// In the words of the options.
+// Explains the fault in terms of the options.
 Error explain(const transport::TlsFault& fault) {
   using Part = transport::TlsFault::Part;
   std::string what;

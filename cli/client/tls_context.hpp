@@ -1,4 +1,4 @@
-// OpenSSL's settings for one server, made from TlsSettings; the same over TCP and over RDMA.
+// OpenSSL's settings for one server, made from TlsSettings; the same for TCP and RDMA.
 #pragma once
 
 #include "cli/client/endpoint.hpp"
@@ -7,7 +7,7 @@
 
 namespace weir::client {
 
-// Keeps the context it made last: a load generator opens many connections to one server.
+// Caches the last context: a load generator opens many connections to one server.
 class TlsContextSource {
  public:
   Result<transport::TlsContext> context_for(const TlsSettings&);
@@ -17,10 +17,10 @@ class TlsContextSource {
   transport::TlsContext context_;
 };
 
-// SNI and the name to check, before the handshake.
+// Sets SNI and the name to verify; call before the handshake.
 Result<void> name_server(SSL*, const TlsSettings&);
 
-// Why a handshake failed, with what to do about it.
+// Why a handshake failed, and what to do about it.
 Error handshake_error(const Endpoint&, SSL*, std::error_code);
 
 }  // namespace weir::client

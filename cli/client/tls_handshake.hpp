@@ -1,4 +1,4 @@
-// From a connected stream to a Connection that speaks TLS over it.
+// Turns a connected stream into a Connection that uses TLS.
 #pragma once
 
 #include <asio/ssl/stream.hpp>
@@ -24,7 +24,7 @@ Result<std::unique_ptr<Connection>> start_tls(AsioLoop& loop, Lower lower, const
     std::error_code error;
   };
   const auto outcome = std::make_shared<Outcome>();
-  // The handler keeps the stream alive past a time-out, until the cancelled handshake has let go of it.
+  // The handler keeps the stream alive after a time-out until the cancelled handshake has released it.
   stream->async_handshake(asio::ssl::stream_base::client, [outcome, stream](std::error_code error) {
     outcome->known = true;
     outcome->error = error;
