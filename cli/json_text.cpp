@@ -45,7 +45,7 @@ JsonText& JsonText::key(std::string_view name) {
 
 JsonText& JsonText::number(double value, int decimals) {
   if (!std::isfinite(value)) return element("null");
-  char digits[350];  // the largest has 309 before its point
+  char digits[350];  // the largest double has 309 digits before the point
   const int size = std::snprintf(digits, sizeof digits, "%.*f", decimals, value);
   return element(std::string_view(digits, static_cast<std::size_t>(size)));
 }

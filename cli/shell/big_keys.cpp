@@ -13,7 +13,7 @@ namespace weir::shell {
 namespace {
 
 struct TypeTotals {
-  std::string_view type;     // as TYPE names it
+  std::string_view type;     // as in TYPE's replies
   std::string_view measure;  // the command that counts its elements
   std::string_view unit;
   std::uint64_t keys = 0;
@@ -28,10 +28,10 @@ std::uint64_t number_in(const client::Reply& reply) {
   return number;
 }
 
-// How the size of a key is asked for: in elements, or in bytes of the server's memory.
+// How to ask for the size of a key: in elements, or in bytes of the server's memory.
 using AskSize = std::function<client::Arguments(const TypeTotals&, const std::string& key)>;
 
-// What TYPE says of each key.
+// The replies of TYPE for all keys.
 client::Result<std::vector<client::Reply>> types_of(client::Session& session,
                                                     const std::vector<std::string>& keys) {
   std::vector<client::Arguments> questions;
@@ -48,7 +48,7 @@ void note(TypeTotals& entry, const std::string& key, std::uint64_t size) {
   fmt::print("Biggest {:<6} found so far '{}' with {} {}\n", entry.type, quoted(key), size, entry.unit);
 }
 
-// All keys of a SCAN are asked about at once: a round trip for each would take most of the time.
+// Asks about all keys of a SCAN at once: a round trip for each would dominate the time.
 client::Result<void> measure(client::Session& session, const std::vector<std::string>& keys,
                              const AskSize& ask_size, std::span<TypeTotals> totals) {
   auto types = types_of(session, keys);
@@ -57,7 +57,7 @@ client::Result<void> measure(client::Session& session, const std::vector<std::st
   std::vector<std::pair<TypeTotals*, const std::string*>> asked;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto entry = std::ranges::find(totals, (*types)[i].text, &TypeTotals::type);
-    if (entry == totals.end()) continue;  // it has gone meanwhile
+    if (entry == totals.end()) continue;  // the key has gone meanwhile
     questions.push_back(ask_size(*entry, keys[i]));
     asked.emplace_back(&*entry, &keys[i]);
   }

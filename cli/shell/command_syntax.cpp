@@ -201,7 +201,7 @@ constexpr CommandSyntax table[] = {
 
 std::size_t words_in(std::string_view name) { return name.find(' ') == std::string_view::npos ? 1 : 2; }
 
-// The arguments of a syntax line, brackets kept together: "[EX seconds]" is one.
+// The arguments of a syntax line; brackets stay together: "[EX seconds]" is one argument.
 std::vector<std::string_view> arguments_in(std::string_view syntax) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -232,7 +232,7 @@ std::string hint_for(std::string_view line) {
   if (!words || words->empty()) return {};
   const auto* const syntax = syntax_of(*words);
   if (!syntax) return {};
-  // The word being typed still shows its name.
+  // The name of the word being typed stays visible.
   const bool typing = !line.empty() && !std::isspace(static_cast<unsigned char>(line.back()));
   auto given = words->size() - words_in(syntax->name);
   if (typing && given > 0) --given;

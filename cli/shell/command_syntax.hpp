@@ -1,4 +1,4 @@
-// The arguments of the commands people type, for hints and HELP.
+// The arguments of frequently typed commands, for hints and HELP.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ struct CommandSyntax {
   std::string_view arguments;  // "pattern [pattern ...]"
 };
 
-// The command that these words begin with, the longest match; null if none.
+// The command with which these words begin, by longest match; null: none.
 const CommandSyntax* syntax_of(const std::vector<std::string>& words);
 
-// What may be typed behind a line: the arguments not yet given. Empty: nothing is known.
+// What may follow a line: the arguments not yet typed. Empty: unknown.
 std::string hint_for(std::string_view line);
 
-// Names that begin with `start`, ignoring case; of a command with a subcommand, both words.
+// Names that begin with `start`, ignoring case; for a subcommand, both words.
 std::vector<std::string> completions_of(std::string_view start);
 
 // Text for HELP [command...].

@@ -19,7 +19,7 @@ using client::ReplyType;
 using client::Result;
 
 constexpr client::Milliseconds connect_limit{10'000};
-constexpr client::Milliseconds interrupt_interval{50};  // how often a wait looks whether the user gave up
+constexpr client::Milliseconds interrupt_interval{50};  // how often a wait checks for an interrupt
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return same_word(word, name); });
@@ -62,7 +62,7 @@ bool Conversation::connect() {
   resp3_ = login_.resp == 3;
   auto login = login_;
   login.database = database_;
-  // As redis-cli has it: a refused login is said, and the conversation goes on without it.
+  // As in redis-cli, a refused login is reported, and the conversation continues without it.
   if (auto greeted = (*session)->log_in(login); !greeted) {
     say(greeted.error().what);
     if (greeted.error().kind != client::ErrorKind::refused) return false;
@@ -99,10 +99,10 @@ Outcome Conversation::run(const std::vector<std::string>& command) {
   if (!outcome && outcome.error().kind == client::ErrorKind::closed &&
       same_word(command.front(), "shutdown")) {
     disconnect();
-    return Outcome::answered;  // that is its answer
+    return Outcome::answered;  // closing the connection is the reply
   }
   if (!outcome && outcome.error().kind == client::ErrorKind::closed && interactive_ && !fresh) {
-    disconnect();  // a connection that had gone while the user was thinking
+    disconnect();  // the connection had gone while the user was idle
     if (!connect()) return Outcome::lost;
     outcome = exchange_where_the_key_is(command);
   }
@@ -116,9 +116,9 @@ Outcome Conversation::run(const std::vector<std::string>& command) {
   return Outcome::lost;
 }
 
-// With -c a node that does not have the key says who does. The conversation goes on there, as redis-cli's.
+// With -c a node without the key names the node that has it. The conversation moves there, as in redis-cli.
 Result<Outcome> Conversation::exchange_where_the_key_is(const std::vector<std::string>& command) {
-  constexpr int most_redirects = 16;  // of one command: nodes that disagree would send it round for ever
+  constexpr int most_redirects = 16;  // per command: nodes that disagree would redirect it for ever
   auto outcome = exchange(command);
   for (int redirects = 0; outcome && redirect_; ++redirects) {
     const auto redirect = *std::exchange(redirect_, std::nullopt);
@@ -137,7 +137,7 @@ Result<Outcome> Conversation::exchange_where_the_key_is(const std::vector<std::s
   return outcome;
 }
 
-// False: it cannot be reached, which is said.
+// False: the node cannot be reached, and that was reported.
 Result<bool> Conversation::go_where(const cluster::Redirect& redirect) {
   if (options_.command.empty())
     fmt::print("-> Redirected to slot [{}] located at {}\n", redirect.slot, redirect.to.text());
@@ -156,7 +156,7 @@ Result<Outcome> Conversation::exchange(const std::vector<std::string>& command) 
   if (starts_endless_stream(command) || (subscribes(command) && !interactive_))
     return watch_endless_stream(command);
   if (!changes_subscriptions(command)) return read_reply(command);
-  // Each channel named is confirmed by a message of its own.
+  // Each named channel is confirmed by its own message.
   auto outcome = Outcome::answered;
   for (std::size_t i = 1; i < std::max<std::size_t>(2, command.size()); ++i) {
     auto reply = next_reply();
@@ -184,7 +184,7 @@ Result<Outcome> Conversation::read_reply(const std::vector<std::string>& command
   }
 }
 
-// Where somebody sits at the terminal, they may give up waiting.
+// A user at a terminal may interrupt the wait.
 Result<Reply> Conversation::next_reply() {
   if (!interactive_) return session_->next();
   while (!Interrupt::came()) {
@@ -195,7 +195,7 @@ Result<Reply> Conversation::next_reply() {
   return client::fail(client::ErrorKind::interrupted, "interrupted");
 }
 
-// MONITOR, and SUBSCRIBE where nobody can type: prints until the server or the user ends it.
+// MONITOR, and SUBSCRIBE without a terminal: prints until the server or the user ends it.
 Result<Outcome> Conversation::watch_endless_stream(const std::vector<std::string>& command) {
   if (subscribes(command) && output_ != Output::raw) std::puts("Reading messages... (press Ctrl-C to quit)");
   for (;;) {
@@ -227,11 +227,11 @@ Outcome Conversation::settle_reply(const std::vector<std::string>& command, cons
   return reply.is_error() ? Outcome::error_reply : Outcome::answered;
 }
 
-// What a command that went well means for the commands after it, and for the prompt.
+// The effects of a successful command on later commands and on the prompt.
 void Conversation::follow(const std::vector<std::string>& command, const Reply& reply) {
   const auto& word = command.front();
   if (same_word(word, "exec") || same_word(word, "discard")) {
-    // A transaction that is refused as a whole is over too; SELECTs in it did not happen.
+    // A transaction refused as a whole is over, too; its SELECTs did not happen.
     if (in_transaction_ && (reply.is_error() || reply.type == ReplyType::null || same_word(word, "discard")))
       database_ = database_before_transaction_;
     if (!reply.is_error() || reply.text.starts_with("EXECABORT")) in_transaction_ = false;
@@ -266,7 +266,7 @@ std::string Conversation::prompt() const {
   return text + "> ";
 }
 
-// [subscribe, channel, how many subscriptions there are now]
+// [subscribe, channel, current number of subscriptions]
 void Conversation::note_subscription(const Reply& message) {
   if (message.elements.size() != 3 || message.elements[2].type != ReplyType::integer) return;
   const auto& kind = message.elements[0].text;

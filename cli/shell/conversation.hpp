@@ -1,4 +1,4 @@
-// One user's conversation with one server: connects, runs commands, prints replies, and keeps what the prompt
+// A user's conversation with a server: connects, runs commands, prints replies, and keeps what the prompt
 // shows (database, transaction, subscriptions).
 //
 // Threading: one thread.
@@ -17,31 +17,31 @@ namespace weir::shell {
 
 enum class Outcome {
   answered,
-  error_reply,  // the server answered with an error
-  lost,         // no server, or it went away; said on standard error
-  interrupted,  // the user gave up waiting (Interrupt); there is a new connection
+  error_reply,  // the server replied with an error
+  lost,         // no server, or it went away; reported on standard error
+  interrupted,  // the user interrupted the wait (Interrupt); there is a new connection
 };
 
 class Conversation {
  public:
-  // `output`: decided by the caller, who knows whether there is a terminal.
+  // `output` is chosen by the caller, who knows whether there is a terminal.
   Conversation(const Options& options, Output output, bool show_pushes, bool interactive);
 
-  // Connects if there is no connection; an error is said on standard error.
+  // Connects if there is no connection; errors go to standard error.
   bool connect();
   bool connected() const { return session_ != nullptr; }
   void disconnect();
-  void start_anew();  // leaves what the server is still busy with, and goes on below it
+  void start_anew();  // abandons what the server is still doing and continues on a new line
   void move_to(const std::string& host, std::uint16_t port);  // the next connection goes there
 
-  // Runs one command and prints what comes of it. A connection found dead is made again, once.
+  // Runs one command and prints the result. If the connection is found dead, connects again once.
   Outcome run(const std::vector<std::string>& command);
 
   // 127.0.0.1:6379[2](TX)>
   std::string prompt() const;
 
   bool subscribed() const { return subscriptions_ > 0; }
-  // While subscribed: prints messages that arrive within `limit`. False: the connection is lost.
+  // While subscribed: prints messages that arrive within `limit`. False: the connection was lost.
   bool print_messages(client::Milliseconds limit);
 
   client::Session* session() { return session_.get(); }
@@ -73,8 +73,8 @@ class Conversation {
   int database_before_transaction_ = 0;
   bool in_transaction_ = false;
   bool resp3_ = false;
-  long long subscriptions_ = 0;                // channels and patterns
-  std::optional<cluster::Redirect> redirect_;  // of -c: where the last command has to go instead
+  long long subscriptions_ = 0;                // to channels and patterns
+  std::optional<cluster::Redirect> redirect_;  // with -c: where the last command must go instead
 };
 
 }  // namespace weir::shell

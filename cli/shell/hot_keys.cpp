@@ -11,14 +11,14 @@
 namespace weir::shell {
 namespace {
 
-constexpr std::size_t shown_most = 16;  // as redis-cli
+constexpr std::size_t shown_most = 16;  // as in redis-cli
 
 struct HotKey {
   int counter;
   std::string name;
 };
 
-// How often each is used, as the server's LFU counters say; 0 for one that has gone meanwhile.
+// How often each key is used, by the server's LFU counters; 0 for a key that has gone meanwhile.
 client::Result<std::vector<int>> counters_of(client::Session& session, const std::vector<std::string>& keys) {
   std::vector<client::Arguments> questions;
   for (const auto& key : keys) questions.push_back({"OBJECT", "FREQ", key});
@@ -26,7 +26,7 @@ client::Result<std::vector<int>> counters_of(client::Session& session, const std
   if (!replies) return std::unexpected(std::move(replies.error()));
   std::vector<int> counters;
   for (const auto& reply : *replies) {
-    // All keys get it where the policy is none of the LFU ones.
+    // Without an LFU policy all keys get this error.
     if (reply.is_error()) return client::fail(client::ErrorKind::refused, "Error: " + reply.text);
     int counter = 0;
     std::from_chars(reply.text.data(), reply.text.data() + reply.text.size(), counter);
@@ -35,7 +35,7 @@ client::Result<std::vector<int>> counters_of(client::Session& session, const std
   return counters;
 }
 
-// Keeps the hottest, the first of equals before the others.
+// Keeps the hottest keys; among equals the first ones stay in front.
 void note(std::vector<HotKey>& hottest, int counter, const std::string& key) {
   const auto at = std::ranges::upper_bound(hottest, counter, std::ranges::greater{}, &HotKey::counter);
   if (counter == 0 || static_cast<std::size_t>(at - hottest.begin()) == shown_most) return;

@@ -18,9 +18,9 @@
 namespace weir::shell {
 namespace {
 
-enum class Next { go_on, leave, lost };  // lost: the server, of a command for it
+enum class Next { go_on, leave, lost };  // lost: a command for the server lost its connection
 
-// Commands that are the shell's own. False: it is the server's.
+// Runs the shell's own commands. False: the command is for the server.
 bool is_own_command(Conversation& conversation, const std::vector<std::string>& words, Next& next) {
   const auto& word = words.front();
   if (same_word(word, "quit") || same_word(word, "exit")) {
@@ -62,16 +62,16 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   if (outcome == Outcome::interrupted) return next;
-  if (Interrupt::came()) fmt::print("\n");  // between two runs: the prompt starts a line of its own
+  if (Interrupt::came()) fmt::print("\n");  // between two runs: give the prompt its own line
   if (took.count() >= 0.5 && conversation.output() == Output::formatted)
     fmt::print("({:.2f}s)\n", took.count());
   std::fflush(stdout);
   return next;
 }
 
-// Shows messages until the user begins to type, or interrupts, which ends the subscriptions.
+// Shows messages until the user types, or interrupts, which ends the subscriptions.
 void watch_messages(Conversation& conversation) {
-  const Interrupt interrupt;  // before the user is told of it
+  const Interrupt interrupt;  // before the user is told about it
   fmt::print("Reading messages... (press Ctrl-C to quit or any key to type command)\n");
   std::fflush(stdout);
   while (conversation.subscribed() && !interrupt.came()) {
@@ -114,7 +114,7 @@ int run_lines(Conversation& conversation, const Options& options) {
     const auto lost_before = !conversation.connected();
     const Next next = run_line(conversation, options, std::move(*words));
     if (next == Next::leave) return options.exit_with_error ? 1 : 0;
-    if (next == Next::lost && lost_before) return 1;  // nobody there: do not try for each line
+    if (next == Next::lost && lost_before) return 1;  // the server is gone: do not try again for each line
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// Lines in, replies out: from a terminal with a prompt, or from standard input as it comes.
+// Reads lines and prints replies: at a terminal with a prompt, or from standard input.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace weir::shell {
 
-// Until the user is done. `history_file` may be empty.
+// Returns when the user is done. `history_file` may be empty.
 int converse_on_terminal(Conversation&, const Options&, const std::string& history_file);
 
-// Runs the lines of standard input.
+// Runs each line of standard input.
 int run_lines(Conversation&, const Options&);
 
 }  // namespace weir::shell

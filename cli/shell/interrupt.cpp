@@ -11,7 +11,7 @@ Interrupt::Interrupt() {
   interrupted = 0;
   struct sigaction note_it{};
   note_it.sa_handler = [](int) { interrupted = 1; };
-  note_it.sa_flags = SA_RESTART;  // for what is being printed; waits in the kernel end all the same
+  note_it.sa_flags = SA_RESTART;  // for printing; waits in the kernel end in any case
   ::sigaction(SIGINT, &note_it, &before_);
 }
 

@@ -1,7 +1,7 @@
-// Ctrl-C as the end of a wait instead of the end of the program, as long as one of these lives.
+// While one of these exists, Ctrl-C ends a wait instead of the program.
 //
-// Threading: one at a time, in the thread that waits. A signal ends a wait in the kernel; one that comes just
-// before it does not, so a wait that must be left looks at came() every few tens of milliseconds too.
+// Threading: one at a time, in the waiting thread. A signal ends a wait in the kernel. A signal just before
+// the wait does not, so an interruptible wait must also check came() every few tens of milliseconds.
 #pragma once
 
 #include <csignal>
@@ -15,7 +15,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Whether there was a Ctrl-C since the last one of these began. False if there was none of these yet.
+  // Whether Ctrl-C was pressed since the last Interrupt was made. False if there was none yet.
   static bool came();
 
  private:

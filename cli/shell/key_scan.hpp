@@ -1,4 +1,4 @@
-// All keys of a database, a SCAN at a time.
+// All keys of a database, one SCAN at a time.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class KeyScan {
 
   bool done() const { return done_; }
 
-  // The next keys, perhaps none; asks the server once.
+  // The next keys, possibly none; sends one SCAN.
   client::Result<std::vector<std::string>> next() {
     std::vector<std::string> command{"SCAN", cursor_};
     if (!pattern_.empty()) command.insert(command.end(), {"MATCH", pattern_});

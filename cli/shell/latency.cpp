@@ -10,7 +10,7 @@ namespace weir::shell {
 
 int measure_latency(client::Session& session, const Options& options, Output output) {
   using Clock = std::chrono::steady_clock;
-  // On a terminal it runs on; else one figure comes after a second (or -i).
+  // At a terminal it continues; otherwise it prints one figure after a second (or -i).
   const bool for_ever = output == Output::formatted;
   const auto wanted = std::chrono::duration<double>(options.interval_s > 0 ? options.interval_s : 1);
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(wanted);

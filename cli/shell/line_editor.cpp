@@ -16,7 +16,7 @@
 namespace weir::shell {
 namespace {
 
-// libedit counts prompt characters; what stands between two of these has no width.
+// libedit counts the prompt's characters; text between two of these has no width.
 constexpr char no_width = '\1';
 constexpr int remembered_lines = 1000;
 
@@ -28,7 +28,7 @@ struct LineEditor::State {
   HistEvent event{};
   std::string history_file;
   std::string prompt;
-  std::string hint;  // what the right margin shows
+  std::string hint;  // shown at the right margin
   bool interrupted = false;
 
   static State& of(EditLine* edit) {
@@ -38,7 +38,7 @@ struct LineEditor::State {
   }
   static char* show_prompt(EditLine* edit) { return of(edit).prompt.data(); }
 
-  // Called at each redraw. Only a hint that fits beside the line is shown; libedit would wrap it.
+  // Called at each redraw. Shows a hint only if it fits beside the line; libedit would wrap it.
   static char* show_hint(EditLine* edit) {
     auto& state = of(edit);
     const LineInfo* line = ::el_line(edit);
@@ -51,11 +51,11 @@ struct LineEditor::State {
       state.hint.clear();
     else
       state.hint = std::string(1, no_width) + "\x1b[90m" + no_width + state.hint + no_width + "\x1b[0m" +
-                   no_width + " ";  // such a sequence is drawn with the character behind it
+                   no_width + " ";  // such a sequence is drawn with the next character
     return state.hint.data();
   }
 
-  // libedit's own insert draws the one character; the hint needs the whole line drawn again.
+  // libedit's own insert draws only the character, but the hint needs a redraw of the whole line.
   static unsigned char insert(EditLine* edit, int key) {
     const char text[] = {static_cast<char>(key), '\0'};
     return ::el_insertstr(edit, text) == 0 ? CC_REFRESH : CC_ERROR;
@@ -107,7 +107,7 @@ LineEditor::LineEditor(std::string history_file) : state_(std::make_unique<State
   ::el_set(state.edit, EL_ADDFN, "weir-complete", "complete a command", &State::complete);
   ::el_set(state.edit, EL_ADDFN, "weir-interrupt", "give up the line", &State::interrupt);
   for (char key = ' '; key <= '~'; ++key) {
-    if (key == '-') continue;  // bind takes it for an option; libedit's own insert is as good, less the hint
+    if (key == '-') continue;  // bind takes it for an option; libedit's insert works, but shows no hint
     const std::string name = key == '^' || key == '\\' ? std::string("\\") + key : std::string(1, key);
     ::el_set(state.edit, EL_BIND, name.c_str(), "weir-insert", nullptr);
   }
@@ -116,14 +116,14 @@ LineEditor::LineEditor(std::string history_file) : state_(std::make_unique<State
   ::el_set(state.edit, EL_BIND, "\x1b[3~", "ed-delete-next-char", nullptr);
   ::el_set(state.edit, EL_BIND, "\x1b[H", "ed-move-to-beg", nullptr);
   ::el_set(state.edit, EL_BIND, "\x1b[F", "ed-move-to-end", nullptr);
-  // Ctrl-C is a key while a line is edited: it leaves the program as it leaves redis-cli.
+  // While a line is edited Ctrl-C is a key: it leaves the program, as in redis-cli.
   ::el_set(state.edit, EL_SETTY, "-d", "-isig", nullptr);
   ::el_set(state.edit, EL_BIND, "^C", "weir-interrupt", nullptr);
 }
 
 LineEditor::~LineEditor() {
   if (!state_->history_file.empty()) {
-    const auto mask = ::umask(077);  // what people type is theirs
+    const auto mask = ::umask(077);  // what people type is private
     ::history(state_->history, &state_->event, H_SAVE, state_->history_file.c_str());
     ::umask(mask);
   }

@@ -1,6 +1,6 @@
-// A line from a terminal, with editing, history, completion of command names and hints at the right margin.
+// Reads a line from a terminal with editing, history, completion of commands and hints at the right margin.
 //
-// On libedit: it works on a terminal only, and one editor exists at a time.
+// Uses libedit: it works only on a terminal, and only one editor may exist at a time.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@ namespace weir::shell {
 
 class LineEditor {
  public:
-  explicit LineEditor(std::string history_file);  // empty: history ends with the program
+  explicit LineEditor(std::string history_file);  // empty: the history is not saved
   ~LineEditor();
 
-  // The next line, without its end. Nothing: the user is done (Ctrl-D, or Ctrl-C on an empty line).
+  // The next line, without its end. nullopt: the user is done (Ctrl-D, or Ctrl-C on an empty line).
   std::optional<std::string> read(const std::string& prompt);
   void remember(const std::string& line);
 

@@ -1,4 +1,4 @@
-// weir-cli: talks to a Redis-protocol server over every transport there is.
+// weir-cli: talks to a Redis-protocol server over every available transport.
 #include <fmt/core.h>
 #include <termios.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ void look_into_environment(Options& options) {
   }
 }
 
-// $WEIRCLI_HISTFILE, else ~/.weircli_history; /dev/null: none.
+// $WEIRCLI_HISTFILE, otherwise ~/.weircli_history; /dev/null means no history.
 std::string history_file() {
   if (const char* named = std::getenv("WEIRCLI_HISTFILE"))
     return std::string_view(named) == "/dev/null" ? std::string{} : named;
@@ -128,11 +128,11 @@ int run(std::span<const std::string> arguments) {
     return 0;
   }
   if (!unquote_command(*options)) {
-    fmt::print("Invalid quoted string\n");  // on standard output, as redis-cli
+    fmt::print("Invalid quoted string\n");  // on standard output, as in redis-cli
     return 1;
   }
   look_into_environment(*options);
-  // FAKETTY, as redis-cli has it: replies as on a terminal, wherever they go.
+  // FAKETTY, as in redis-cli: format replies as on a terminal.
   const bool terminal_out = ::isatty(STDOUT_FILENO) == 1 || std::getenv("FAKETTY");
   const bool terminal_in = ::isatty(STDIN_FILENO) == 1;
   const auto output = options->output.value_or(terminal_out ? Output::formatted : Output::raw);
@@ -151,7 +151,7 @@ int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
   try {
     return weir::client::output_arrived("weir-cli", weir::shell::run(arguments));
-  } catch (const std::system_error& problem) {  // of fmt::print
+  } catch (const std::system_error& problem) {  // from fmt::print
     std::fprintf(stderr, "weir-cli: %s\n", problem.what());
     return 1;
   }

@@ -19,7 +19,7 @@ using client::text_into;
 
 constexpr long long many = std::numeric_limits<long long>::max();
 
-// What a quoted argument stands for; nothing if it is not one word.
+// Unquotes an argument; nullopt: it is not a single word.
 std::optional<std::string> one_word(const std::string& text) {
   auto words = split_words(text);
   if (!words || words->size() != 1) return std::nullopt;

@@ -1,4 +1,4 @@
-// weir-cli's command line, read into a value.
+// weir-cli's command line as a value.
 #pragma once
 
 #include <optional>
@@ -19,17 +19,17 @@ struct Options {
   Mode mode = Mode::command;
   long long repeat = 1;  // negative: for ever
   double interval_s = 0;
-  std::optional<Output> output;  // nothing said: formatted on a terminal, else raw
+  std::optional<Output> output;  // not set: formatted on a terminal, otherwise raw
   Delimiters delimiters;
   bool last_argument_from_stdin = false;
   std::optional<std::string> tag_for_stdin;  // -X
   bool quoted_input = false;
   bool exit_with_error = false;     // -e
   bool cluster = false;             // -c
-  std::optional<bool> show_pushes;  // nothing said: on a terminal
-  std::string pattern;              // of --scan
+  std::optional<bool> show_pushes;  // not set: on a terminal
+  std::string pattern;              // for --scan
   long long scan_count = 0;
-  std::optional<long long> memory_samples;  // of --memkeys: elements that are looked at; 0: all
+  std::optional<long long> memory_samples;  // for --memkeys: elements to sample; 0: all
   double pipe_timeout_s = 30;
   bool ask_password = false;
   bool warn_about_password = true;
@@ -38,7 +38,7 @@ struct Options {
 };
 
 client::Result<Options> parse_options(std::span<const std::string> arguments);
-// Takes the quotes of --quoted-input off; false: an argument's quotes are not sound.
+// Removes the quotes of --quoted-input; false: an argument is not properly quoted.
 bool unquote_command(Options&);
 std::string help_text();
 

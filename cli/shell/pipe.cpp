@@ -28,7 +28,7 @@ void note(const client::Reply& reply, const std::string& mark, Seen& seen) {
   fmt::print(stderr, "{}\n", reply.text);
 }
 
-// Takes what has arrived, so that the server is never stopped by replies nobody reads.
+// Reads what has arrived, so that unread replies never block the server.
 client::Result<void> drain(client::Session& session, client::Milliseconds limit, const std::string& mark,
                            Seen& seen) {
   auto reply = session.poll(limit);
@@ -37,7 +37,7 @@ client::Result<void> drain(client::Session& session, client::Milliseconds limit,
   return {};
 }
 
-// The reply to an ECHO of something nobody else sends shows that everything before it was answered.
+// An ECHO of a unique text: its reply shows that everything before it was answered.
 std::string make_mark() {
   std::random_device random;
   std::string mark = "weir-cli-end-";

@@ -15,7 +15,7 @@ int hex_digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// Reads a quoted part; `at` stands behind the opening quote and ends behind the closing one.
+// Reads a quoted part; `at` starts after the opening quote and ends after the closing one.
 bool take_double_quoted(std::string_view line, std::size_t& at, std::string& word) {
   for (; at < line.size(); ++at) {
     if (line[at] == '"') {
@@ -54,9 +54,9 @@ bool take_single_quoted(std::string_view line, std::size_t& at, std::string& wor
 }
 
 struct Escapes {
-  std::string_view special, names;  // behind a backslash, special[i] is names[i]
-  const char* code;                 // a format, of what else cannot stand for itself
-  bool ascii;                       // what is not ASCII cannot either
+  std::string_view special, names;  // after a backslash, names[i] stands for special[i]
+  const char* code;                 // format for other bytes that need an escape
+  bool ascii;                       // bytes beyond ASCII need one, too
 };
 
 std::string between_quotes(std::string_view text, const Escapes& escapes) {

@@ -1,4 +1,4 @@
-// Words of a command line as redis-cli quotes them.
+// Splits and quotes words of a command line as redis-cli does.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace weir::shell {
 
-// "..." with \n, \r, \t, \b, \a, \\, \" and \xHH; '...' with \'. Nothing if a quote is not closed or text
-// follows one.
+// "..." with \n, \r, \t, \b, \a, \\, \" and \xHH; '...' with \'. nullopt: a quote is not closed, or text
+// follows it.
 std::optional<std::vector<std::string>> split_words(std::string_view line);
 
-// "text" with everything that is not printable ASCII escaped.
+// "text" with escapes for everything except printable ASCII.
 std::string quoted(std::string_view text);
 
-// A JSON string; bytes from 0x80 on are left as they are (UTF-8).
+// A JSON string; bytes from 0x80 on stay as they are (UTF-8).
 std::string json_quoted(std::string_view text);
 
 bool same_word(std::string_view a, std::string_view b);  // ignoring case

@@ -25,7 +25,7 @@ std::string_view empty_text(ReplyType type) {
   }
 }
 
-// Elements that are numbered one by one.
+// The number of elements that get a number of their own.
 std::size_t lines_of(const Reply& reply) {
   return reply.type == ReplyType::map ? reply.elements.size() / 2 : reply.elements.size();
 }
@@ -36,7 +36,7 @@ char separator_of(ReplyType type) {
 
 std::string formatted(const Reply& reply, const std::string& prefix);
 
-// Numbered elements, nested ones indented below their number; maps as key => value.
+// Numbered elements, with nested ones indented below their number; maps as key => value.
 std::string formatted_elements(const Reply& reply, const std::string& prefix) {
   const bool map = reply.type == ReplyType::map;
   const auto count = lines_of(reply);
@@ -45,7 +45,7 @@ std::string formatted_elements(const Reply& reply, const std::string& prefix) {
   const auto inner = prefix + std::string(width + 2, ' ');
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
-    // The parent has already indented the first one's line.
+    // The parent has already indented the line of the first element.
     text += fmt::format("{}{:>{}}{} ", i ? prefix : "", i + 1, width, separator_of(reply.type));
     text += formatted(reply.elements[map ? 2 * i : i], inner);
     if (!map) continue;
@@ -128,7 +128,7 @@ std::string csv(const Reply& reply) {
   return text;
 }
 
-// As quoted(), with every backslash doubled: JSON knows no \x.
+// As quoted(), with every backslash doubled, because JSON has no \x.
 std::string twice_quoted(std::string_view text) {
   std::string out;
   for (const char c : quoted(text)) out.append(c == '\\' ? 2 : 1, c);
@@ -141,7 +141,7 @@ std::string json_members(const Reply& reply, std::string (*quote)(std::string_vi
   std::string text = "{";
   for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
     const auto& key = reply.elements[i];
-    // JSON's keys are strings: what is none is written as the text of its JSON.
+    // JSON's keys are strings: another key is written as the text of its JSON.
     const bool text_key = key.type == ReplyType::string || key.type == ReplyType::status ||
                           key.type == ReplyType::error || key.type == ReplyType::verbatim;
     if (i > 0) text += ',';
@@ -155,7 +155,7 @@ std::string json_members(const Reply& reply, std::string (*quote)(std::string_vi
 std::string json(const Reply& reply, std::string (*quote)(std::string_view)) {
   switch (reply.type) {
     case ReplyType::error:
-      return "error:" + quote(reply.text);  // no JSON, so that nobody takes it for a value
+      return "error:" + quote(reply.text);  // not JSON, so that nobody takes it for a value
     case ReplyType::status:
     case ReplyType::string:
     case ReplyType::verbatim:
@@ -203,7 +203,7 @@ std::string reply_text(const client::Reply& reply, Output output, const Delimite
 bool answers_in_prose(const std::vector<std::string>& command) {
   struct Prose {
     std::string_view command;
-    std::string_view subcommand;  // empty: whatever follows
+    std::string_view subcommand;  // empty: any or none
   };
   constexpr Prose known[] = {{"info", ""},
                              {"lolwut", ""},

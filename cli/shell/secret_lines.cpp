@@ -15,7 +15,7 @@ bool has_part(std::string_view word, std::string_view part) {
   return std::ranges::search(word, part, same).begin() != word.end();
 }
 
-// requirepass, masterauth, tls-key-file-pass, ...
+// Matches requirepass, masterauth, tls-key-file-pass, ...
 bool names_secret(std::string_view setting) { return has_part(setting, "pass") || has_part(setting, "auth"); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which lines hold a password, and so do not belong in a history file.
+// Which lines contain a password and must not go into a history file.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace weir::shell {
 
-// "5 PING" is PING five times: takes the number away. 1 if there is none.
+// "5 PING" runs PING five times: removes the number. 1 if there is none.
 long long take_repeat(std::vector<std::string>& words);
 
 // AUTH, HELLO and MIGRATE with arguments, ACL SETUSER and the like, CONFIG SET of a password. A line that
-// cannot be split into words may hold anything.
+// cannot be split into words may contain anything.
 bool may_hold_secret(std::string_view line);
 
 }  // namespace weir::shell

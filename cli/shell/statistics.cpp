@@ -26,7 +26,7 @@ long long number(std::string_view text) {
   return value;
 }
 
-// The keys of all databases: lines such as db0:keys=12,expires=0,avg_ttl=0
+// The sum over all databases, from lines such as db0:keys=12,expires=0,avg_ttl=0
 long long keys_in(std::string_view info) {
   long long keys = 0;
   for (auto at = info.find("keys="); at != std::string_view::npos; at = info.find("keys=", at + 1))

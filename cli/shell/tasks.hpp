@@ -1,4 +1,4 @@
-// What weir-cli does besides running commands, each in a file named for it. They give the exit status.
+// weir-cli's tasks other than running commands, each in a file of that name. They return the exit status.
 #pragma once
 
 #include "cli/client/session.hpp"
@@ -6,28 +6,28 @@
 
 namespace weir::shell {
 
-// --pipe: standard input, which is Redis protocol, goes to the server as it is; replies are counted.
+// --pipe: sends standard input, which must be Redis protocol, unchanged to the server, and counts replies.
 int pipe_standard_input(client::Session&, const Options&);
 
-// --scan: prints keys, a line each.
+// --scan: prints keys, one per line.
 int scan_keys(client::Session&, const Options&, Output);
 
 // --bigkeys: the biggest key of each type.
 int find_big_keys(client::Session&, const Options&);
 
-// --memkeys: the key of each type that takes most of the server's memory.
+// --memkeys: for each type, the key that uses most of the server's memory.
 int find_memory_keys(client::Session&, const Options&);
 
-// --hotkeys: the keys that are used most often.
+// --hotkeys: the most frequently used keys.
 int find_hot_keys(client::Session&, const Options&);
 
 // --latency: round trips of PING, in milliseconds.
 int measure_latency(client::Session&, const Options&, Output);
 
-// --stat: a line of the server's figures each interval.
+// --stat: one line of the server's figures per interval.
 int show_statistics(client::Session&, const Options&);
 
-// Says an error on standard error; 1.
+// Prints the error on standard error; returns 1.
 int failed(const client::Error&);
 
 }  // namespace weir::shell
