@@ -20,7 +20,7 @@ namespace {
 
 constexpr int keepalive_s = 60;
 
-// What is made of a TCP socket that is connected.
+// Makes a connection from a connected TCP socket.
 using Finish = std::function<Opened<std::unique_ptr<Connection>>(asio::ip::tcp::socket, TcpNames)>;
 
 class TcpDialling final : public Dialling {
@@ -38,7 +38,7 @@ class TcpDialling final : public Dialling {
   }
 
  private:
-  // Outlives the attempt while something of it is under way.
+  // Lives on while part of the attempt is still in progress.
   struct State {
     State(asio::io_context& io, Finish f, Dialled d)
         : finish(std::move(f)), resolver(io), socket(io), dialled(std::move(d)) {}
@@ -46,7 +46,7 @@ class TcpDialling final : public Dialling {
     Finish finish;
     asio::ip::tcp::resolver resolver;
     asio::ip::tcp::socket socket;
-    Dialled dialled;  // empty: given up, or called
+    Dialled dialled;  // empty: given up, or already called
   };
 
   static asio::awaitable<void> attempt(std::shared_ptr<State> state, std::string host, std::uint16_t port) {
@@ -68,7 +68,7 @@ class TcpDialling final : public Dialling {
   std::shared_ptr<State> state_;
 };
 
-// A connection of this host is there at once, or never.
+// Connecting on this host either succeeds at once or fails.
 Opened<std::unique_ptr<Connection>> connect_unix(SocketPoller& poller, const std::string& path) {
   auto fd = transport::connect_unix(path);
   if (!fd && fd.error() == ENAMETOOLONG) return std::unexpected("the path of the socket is too long");

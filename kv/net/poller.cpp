@@ -43,8 +43,8 @@ void SocketPoller::wait() {
 }
 
 // A trip through Asio costs three system calls (its epoll_wait, ours, and an epoll_ctl that arms the wait
-// again), another round costs one; so rounds go on while anything comes. A few at most, and only while all of
-// them are short, so that timers and other transports get their turn.
+// again); another round costs one. So rounds continue while anything arrives. But they are few, and only
+// while all are short, so that timers and other transports get their turn.
 void SocketPoller::rounds() {
   constexpr int most_rounds = 8;
   const waiting::Turn turn;

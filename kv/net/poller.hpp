@@ -1,12 +1,12 @@
-// Readiness of many plain sockets with few system calls.
+// Waits for many plain sockets with few system calls.
 //
-// All sockets sit in one level-triggered epoll set of our own, and that set's descriptor is the one thing
-// Asio waits on. So a ready socket costs its recv and its send and nothing else (an Asio wait would add an
-// epoll_ctl or a recv that finds nothing, for each request). A round handles every ready socket, then calls
-// `after_round` once, which is where the server sends all replies of the round.
+// All sockets are in one level-triggered epoll set of our own, and Asio waits only on that set's descriptor.
+// So a ready socket costs its recv and its send and nothing else. (An Asio wait would add, for each request,
+// an epoll_ctl or a recv that finds nothing.) A round handles every ready socket, then calls `after_round`
+// once; there the server sends all replies of the round.
 //
-// Threading: the io_context's one thread. A watcher must stay allocated until the end of the round in which
-// it was removed; `after_round` is the place to free it.
+// Threading: the io_context's one thread. A removed watcher must stay allocated until the end of its
+// round; `after_round` may free it.
 #pragma once
 
 #include <sys/epoll.h>
@@ -36,7 +36,7 @@ class SocketPoller {
   void remove(int fd);
 
   asio::io_context& io() { return io_; }
-  // Receive buffer lent to the code that handles the current event.
+  // A receive buffer for the code that handles the current event.
   std::span<char> scratch() { return scratch_; }
 
  private:

@@ -1,5 +1,5 @@
-// The connection types "rdma" and "rdma+tls": listening, and dialling another server. Valkey's protocol over
-// RDMA; see rdma/stream.hpp.
+// The connection types "rdma" and "rdma+tls": listening, and dialling another server. They speak Valkey's
+// protocol over RDMA; see rdma/stream.hpp.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ struct RdmaListenOptions {
   std::uint32_t backlog = 511;
 };
 
-// With `tls` the clients speak TLS inside the stream, and no more than there are `places` begin at once. "*"
-// and "::*" are the wildcard addresses.
+// With `tls` the clients speak TLS inside the stream, and at most as many handshakes run at once as there are
+// `places`. "*" and "::*" are the wildcard addresses.
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
                            const RdmaListenOptions& options, CurrentTls tls,
                            std::shared_ptr<transport::HandshakePlaces> places, Accept accept,

@@ -42,7 +42,7 @@ class RdmaConnection final : public Connection {
     std::array<asio::const_buffer, most_pieces> buffers;
     while (!queue.empty()) {
       std::size_t count = queue.gather(pieces.data(), most_pieces);
-      // A large value goes alone: the device reads it where it lies.
+      // A large value goes alone: the device reads it in place.
       const auto large = std::find_if(pieces.begin(), pieces.begin() + count,
                                       [](const iovec& piece) { return piece.iov_len >= large_value; });
       count = std::max<std::size_t>(static_cast<std::size_t>(large - pieces.begin()), 1);
@@ -56,12 +56,12 @@ class RdmaConnection final : public Connection {
               ? stream_.try_write(buffers[0], std::make_shared<BlobRef>(queue.share_first()))
               : stream_.try_write(std::span(buffers.data(), count));
       queue.consume(taken);
-      if (taken < offered) return;  // on_writable goes on
+      if (taken < offered) return;  // on_writable continues
     }
     session_->drained();
     if (session_ != nullptr && held_back_ && session_->appetite() > 0) {
       held_back_ = false;
-      stream_.on_readable([this] { receive(); });  // soon, for what is there already
+      stream_.on_readable([this] { receive(); });  // soon, for bytes already there
     }
   }
 
@@ -69,7 +69,7 @@ class RdmaConnection final : public Connection {
     session_ = nullptr;
     stream_.close();
   }
-  // The protocol's greeting: without it no reply could be sent.
+  // The peer's buffer must be announced first: without it no reply could be sent.
   bool established() const override { return stream_.peer_announced(); }
   bool finished() const override { return true; }
 
@@ -82,7 +82,7 @@ class RdmaConnection final : public Connection {
   static constexpr std::size_t large_value = std::size_t{32} << 10;
   static_assert(large_value > BlockPool::block_size, "a block of the pool is used again while it is read");
 
-  // The buffer bytes are copied to before they are looked at; one for all connections of the thread.
+  // Bytes are copied here before they are parsed; one buffer for all connections of the thread.
   static std::span<char> scratch() {
     static thread_local std::array<char, 64 * 1024> bytes;
     return bytes;
@@ -94,7 +94,7 @@ class RdmaConnection final : public Connection {
       const std::span<const std::byte> arrived = stream_.readable();
       if (arrived.empty()) break;
       if (turn.over()) {
-        stream_.on_readable([this] { receive(); });  // soon, for what is there already
+        stream_.on_readable([this] { receive(); });  // soon, for bytes already there
         return end_round();
       }
       const std::size_t most = session_->appetite();
@@ -116,7 +116,7 @@ class RdmaConnection final : public Connection {
     end_round();
   }
 
-  // May free this object, so the function is run from a copy.
+  // May free this object, so call a copy of the function.
   void end_round() const {
     const auto after_input = after_input_;
     after_input();
@@ -126,7 +126,7 @@ class RdmaConnection final : public Connection {
   SocketNames names_;
   std::function<void()> after_input_;
   Session* session_ = nullptr;
-  bool held_back_ = false;  // bytes are there that the session had no appetite for
+  bool held_back_ = false;  // received bytes wait, because the session had no appetite
 };
 
 }  // namespace

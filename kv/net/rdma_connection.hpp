@@ -1,10 +1,10 @@
-// A connection over an RDMA stream, whichever side began it; plain or with TLS inside.
+// A connection over an RDMA stream, whichever side opened it; plain or with TLS inside.
 //
-// Plain RDMA costs one copy out of the receive buffer (the peer can rewrite that memory at any time, so
-// nothing is parsed in place) and one write to the device for all replies of a batch; a large value is read
-// by the device where it lies, if it can. Input is taken while replies wait for the peer's buffer, as long as
-// the session has an appetite: a peer may have to finish writing before it reads. What it does not take stays
-// in the receive buffers, so the peer is given no more room.
+// Plain RDMA costs one copy out of the receive buffer and one write to the device for all replies of a batch.
+// (The peer can rewrite that buffer at any time, so nothing is parsed in place.) The device reads a large
+// value in place if it can. Input is taken even while replies wait for the peer's buffer, as long as the
+// session has an appetite: a peer may have to finish writing before it reads. Bytes not taken stay in the
+// receive buffers, so the peer gets no more room.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@
 
 namespace weir::kv {
 
-// Without `tls`: plain. `after_input` runs when received bytes have been handled; `place` is given back when
-// TLS's handshake is over.
+// Without `tls`: plain. `after_input` runs after received bytes have been handled. `place` is given back
+// when the TLS handshake is over.
 std::unique_ptr<Connection> over_rdma(rdma::Stream stream, std::shared_ptr<TlsSettings> tls,
                                       std::function<void()> after_input,
                                       transport::HandshakePlaces::Place place = {});

@@ -1,5 +1,5 @@
-// Connections that this server makes over RDMA. A name may stand for several addresses: they are tried in
-// turn.
+// Connections that this server makes over RDMA. A name may have several addresses:
+// they are tried in turn.
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
@@ -30,7 +30,7 @@ class RdmaDialling final : public Dialling {
   }
 
  private:
-  // Outlives the attempt while something of it is under way.
+  // Outlives the attempt while part of it is still in progress.
   struct State {
     State(rdma::Engine& e, RdmaDial h, Dialled d)
         : engine(e), how(std::move(h)), resolver(e.io()), stream(e), dialled(std::move(d)) {}
@@ -39,7 +39,7 @@ class RdmaDialling final : public Dialling {
     RdmaDial how;
     asio::ip::tcp::resolver resolver;
     rdma::Stream stream;
-    Dialled dialled;  // empty: given up, or called
+    Dialled dialled;  // empty: given up, or already called
   };
   using Outcome = Opened<std::unique_ptr<Connection>>;
 

@@ -53,7 +53,7 @@ class RdmaListener final : public Listener {
 
   void take(rdma::Stream stream) {
     auto tls = tls_ ? tls_() : nullptr;
-    if (tls_ && tls == nullptr) return;  // never plain where TLS is asked for
+    if (tls_ && tls == nullptr) return;  // never plain where TLS is required
     auto place = tls_ ? places_->take() : transport::HandshakePlaces::Place();
     accept_(over_rdma(std::move(stream), std::move(tls), after_input_, std::move(place)));
   }
@@ -81,7 +81,7 @@ class RdmaListener final : public Listener {
   Log log_;
   asio::steady_timer retry_;
   bool failing_ = false;
-  // Completions may run after the listener is gone.
+  // Completions may run after the listener has been destroyed.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -27,14 +27,14 @@ void SocketConnection::close() {
 }
 
 void SocketConnection::ready(std::uint32_t events) {
-  // Of a peer that is gone the poller tells whatever it was asked to watch.
+  // The poller reports a vanished peer whatever events it watches.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 && (watched_ & EPOLLIN) == 0) return lose(0);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && fd_) read();
   if ((events & EPOLLOUT) != 0 && fd_) flush();
 }
 
 void SocketConnection::read() {
-  // When the turn is over the level-triggered poller reminds us.
+  // When the turn is over, the level-triggered poller will report the rest again.
   constexpr int most_reads = 16;
   const waiting::Turn turn;
   for (int i = 0; i < most_reads && session_ != nullptr; ++i) {
@@ -46,7 +46,7 @@ void SocketConnection::read() {
     const std::span<char> place = free.first(std::min(most, free.size()));
     const ssize_t n = ::recv(fd_.get(), place.data(), place.size(), 0);
     if (n == 0) {
-      flush();  // the peer may have ended its side only
+      flush();  // the peer may have shut down only its sending side
       return lose(0);
     }
     if (n < 0) {

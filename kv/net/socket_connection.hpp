@@ -1,7 +1,7 @@
-// A client on a plain stream socket: what tcp and unix share.
+// A client on a plain stream socket: the common part of tcp and unix.
 //
-// Reads when the poller says so, into the poller's buffer or straight into a large value; writes at once with
-// a non-blocking send and waits for room only when the socket is full.
+// Reads when the poller reports input, into the poller's buffer or straight into a large value. Writes at
+// once with a non-blocking send, and waits for room only when the socket is full.
 #pragma once
 
 #include <string>
@@ -45,7 +45,7 @@ class SocketConnection final : public Connection, private SocketPoller::Watcher 
   OwnedFd fd_;
   SocketNames names_;
   Session* session_ = nullptr;
-  std::uint32_t watched_ = EPOLLIN;  // the events that the poller tells
+  std::uint32_t watched_ = EPOLLIN;  // the events that the poller reports
 };
 
 }  // namespace weir::kv

@@ -43,7 +43,7 @@ void SocketListener::ready(std::uint32_t) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
       return could_not_accept(errno);
     if (errno == EAGAIN) return;
-    // Anything else concerns that one client (it hung up in the backlog): go on with the next.
+    // Any other error concerns only that client (it hung up in the backlog): continue with the next one.
   }
 }
 
@@ -59,7 +59,7 @@ void SocketListener::pause(std::chrono::milliseconds time) {
   poller_.change(fd_.get(), *this, 0);
   retry_.expires_after(time);
   retry_.async_wait([this, here = std::weak_ptr(here_)](const std::error_code& cancelled) {
-    // Nor if it went in the very turn in which the time was over.
+    // The listener may have gone in the same turn in which the time was over.
     if (!cancelled && !here.expired()) poller_.change(fd_.get(), *this, EPOLLIN);
   });
 }
@@ -156,7 +156,7 @@ TcpNames tcp_names(int fd) {
   size = sizeof local;
   const bool has_local = getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) == 0;
   if (has_local) names.local = numeric(reinterpret_cast<sockaddr*>(&local), size, true);
-  // As over RDMA, which has no loopback device: who comes from the address that it came to is on this host.
+  // Over RDMA, which has no loopback device, likewise: a peer with our own address is on this host.
   names.same_host = has_peer && (is_loopback(peer) || (has_local && same_address(peer, local)));
   return names;
 }

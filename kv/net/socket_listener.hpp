@@ -1,8 +1,8 @@
-// Accepts on a listening stream socket, in batches, and survives running out of descriptors.
+// Accepts on a listening stream socket, in batches, and copes with a lack of descriptors.
 //
-// When accept fails for lack of descriptors or memory, listening pauses for 100 ms instead of spinning on a
-// socket that stays readable; clients wait in the backlog meanwhile. Only the first of consecutive failures
-// is logged. It also pauses, for less time, while the maximum number of TLS handshakes is under way.
+// If accept fails for lack of descriptors or memory, listening pauses for 100 ms instead of spinning on a
+// socket that stays readable; meanwhile clients wait in the backlog. Of consecutive failures only the first
+// is logged. Listening also pauses, for less time, while the maximum number of TLS handshakes runs.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,10 +23,10 @@ namespace weir::kv {
 
 class SocketListener : public Listener, private SocketPoller::Watcher {
  public:
-  // `accepted` gets each new socket, non-blocking and close-on-exec.
+  // `accepted` gets each new socket, which is non-blocking and close-on-exec.
   using Accepted = std::function<void(OwnedFd)>;
 
-  // With `places` it accepts only while one of them is free.
+  // With `places`, accepts only while one of them is free.
   SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port, Accepted accepted,
                  Log log, std::shared_ptr<const transport::HandshakePlaces> places = nullptr);
   ~SocketListener() override;
@@ -51,16 +51,16 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   std::shared_ptr<bool> here_ = std::make_shared<bool>();
 };
 
-// A listening TCP socket, with its real port; shared by tcp and tls.
+// A listening TCP socket and the port it is bound to; used by tcp and tls.
 struct BoundSocket {
   OwnedFd fd;
   std::string address;
   std::uint16_t port = 0;
-  transport::AcceptedPacing pacing;  // of what it accepts
+  transport::AcceptedPacing pacing;  // for the sockets that it accepts
 };
 Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int backlog);
 
-// Options and names of an accepted TCP socket.
+// Sets the options, and finds the names, of an accepted TCP socket.
 void tune_tcp(int fd, int keepalive_s);
 struct TcpNames {
   std::string peer;

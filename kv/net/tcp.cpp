@@ -1,4 +1,4 @@
-// The connection type "tcp": plain TCP sockets, on the poller.
+// The connection type "tcp": plain TCP sockets on the poller.
 #include "kv/net/listener.hpp"
 #include "kv/net/socket_connection.hpp"
 #include "kv/net/socket_listener.hpp"

@@ -1,9 +1,9 @@
-// A client behind TLS, or a server whose client this one is, over any stream that models Asio's: a TCP socket
-// or an RDMA stream.
+// A connection with TLS, as server or as client, over any stream that models Asio's: a TCP
+// socket or an RDMA stream.
 //
-// After the handshake one read waits, unless the session has no appetite, and at most one write is under way.
-// close() cancels both; the object and the session's queue stay in use until their completions have run,
-// which finished() tells.
+// After the handshake one read is pending, unless the session has no appetite, and at most one write.
+// close() cancels both. The object and the session's queue stay in use until their completions have
+// run; finished() reports that.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ namespace weir::kv {
 template <class Stream>
 class TlsConnection final : public Connection {
  public:
-  // `after_input` runs when received bytes have been handled: the end of a round. `place` is given back when
-  // the handshake is over.
+  // `after_input` runs after received bytes have been handled: the end of a round. `place` is given back
+  // when the handshake is over.
   TlsConnection(Stream stream, std::shared_ptr<TlsSettings> tls, SocketNames names,
                 std::function<void()> after_input, transport::HandshakePlaces::Place place = {})
       : tls_(std::move(tls)),
@@ -94,7 +94,7 @@ class TlsConnection final : public Connection {
   void read() {
     if (session_ == nullptr || reading_) return;
     const std::size_t most = session_->appetite();
-    if (most == 0) return;  // flush() comes back here
+    if (most == 0) return;  // flush() will call this again
     const std::span<char> wanted = session_->wanted();
     const bool direct = !wanted.empty();
     const asio::mutable_buffer place =
@@ -112,7 +112,7 @@ class TlsConnection final : public Connection {
     });
   }
 
-  // May free this object, so the function is run from a copy.
+  // May free this object, so call a copy of the function.
   void end_round() const {
     const auto after_input = after_input_;
     after_input();

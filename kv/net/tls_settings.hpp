@@ -1,5 +1,5 @@
-// A TLS configuration: certificate, key, and whether the other side must show a certificate. It is that of
-// the server towards its clients, or of the server as somebody's client.
+// A TLS configuration: certificate, key, and whether the other side must show a certificate. The server uses
+// one towards its clients, and one where it is itself a client.
 #pragma once
 
 #include <asio/ssl/context.hpp>

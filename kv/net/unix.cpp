@@ -11,7 +11,7 @@ namespace weir::kv {
 
 namespace {
 
-// Its socket file goes before the socket does.
+// Removes its socket file before it closes the socket.
 class UnixListener final : public SocketListener {
  public:
   UnixListener(SocketPoller& poller, transport::ListeningUnixSocket socket, const std::string& path,
