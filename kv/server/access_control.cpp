@@ -86,7 +86,7 @@ void AccessControl::reset(Client& client) {
 
 bool AccessControl::authenticate(Client& client, std::string_view name, std::string_view password,
                                  std::string_view said_with) {
-  // Computed for users that do not exist, too, so that the time taken does not reveal which users exist.
+  // Also computed for users that do not exist, so that the time taken does not reveal which users exist.
   const std::string digest = acl::password_digest(password);
   const acl::User* user = users_.find(name);
   if (user != nullptr && user->accepts(digest)) {
@@ -133,7 +133,7 @@ bool AccessControl::remove_user(std::string_view name) {
 
 void AccessControl::close(Client& client) {
   if (&client != server_.serving) return client.close();
-  client.close_after_reply = true;  // it is to hear the answer to its command
+  client.close_after_reply = true;  // it must still get the answer to its command
 }
 
 void AccessControl::close_clients_of(const acl::User& user) {
@@ -148,7 +148,7 @@ void AccessControl::close_clients_of(const acl::User& user) {
   }
 }
 
-// Its clients that listen to what it may not listen to any more.
+// Closes the user's clients that are subscribed to channels which the user may no longer hear.
 void AccessControl::close_those_who_hear_too_much(const acl::User& user) {
   if (user.may_do_everything()) return;
   const auto hears_too_much = [&user](const Subscriptions& heard) {
@@ -176,7 +176,7 @@ std::expected<void, std::string> AccessControl::load_file() {
   return {};
 }
 
-// Those of the file, and no others: the clients of all others but the default user go, as in Redis.
+// Only the file's users remain. The clients of all others but the default user are closed, as in Redis.
 void AccessControl::replace_all(std::vector<acl::User> users) {
   std::vector<std::string> names;
   for (const auto& [name, user] : users_.all()) {

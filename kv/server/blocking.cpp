@@ -17,7 +17,7 @@ bool can_be_waited_for(const Record* record) {
   const Type type = record->value.type();
   return type == Type::list || type == Type::zset || type == Type::stream;
 }
-// Without its stream there is nothing more to wait for.
+// If its stream is gone there is nothing left to wait for.
 bool needs_its_key(const Command& command) { return command.name == "xreadgroup"; }
 bool may_be_served(const Command& command, const Record* record) {
   return needs_its_key(command) || (record != nullptr && record->value.type() == wanted_type(command));
@@ -84,7 +84,7 @@ void Blocking::serve(const Key& key) {
   for (auto at = clients.begin(); at != clients.end();) {
     if (!can_be_waited_for(record) && queue->second.need_the_key == 0) return;
     Client& client = **at++;
-    const bool last = at == clients.end();  // the queue goes with him
+    const bool last = at == clients.end();  // the queue is erased with its last client
     if (!may_be_served(*client.blocked->command, record)) continue;
     if (!server_.retry_blocked(client, *client.blocked, key.second)) continue;
     release(client);

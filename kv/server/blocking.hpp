@@ -1,12 +1,12 @@
-// Clients that wait for a key to get elements, first come first served; and those of WAIT and WAITAOF, only
-// for their deadlines (confirmations are in kv/replication and kv/aof).
+// Clients that wait for a key to get elements, first come, first served. Also clients of WAIT and WAITAOF,
+// only for their deadlines (kv/replication and kv/aof handle confirmations).
 //
-// A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
-// changes while a client waits for it, the key is noted. Once the command (or the whole transaction) that
-// changed it is over, the waiting commands are tried again in the order in which they came, and those that
-// succeed continue. A client's place in each queue is kept with it, and a key is served until it is empty, so
-// the number of waiting clients adds no cost to leaving a queue or to pushing an element. Readers of a stream
-// do not empty it: each of them is tried.
+// A blocking command that finds nothing parks its client with its keys and deadline. If a key changes
+// while a client waits for it, the key is noted. When the command (or the whole transaction) that changed
+// it is over, the waiting commands are tried again in their order of arrival, and those that succeed
+// continue. A client keeps its place in each queue, and a key is served until it is empty. So leaving a
+// queue or pushing an element costs the same however many clients wait. Readers of a stream do not empty
+// it, so each of them is tried.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -31,20 +31,20 @@ class Keyspace;
 class Server;
 struct Command;
 
-// What a client waits for.
+// What a client is waiting for.
 struct BlockedOn {
   struct Place {
     std::string key;
     std::list<Client*>::iterator in_queue;
   };
 
-  const Command* command;  // run again, as it was sent, when one of the keys may serve it
+  const Command* command;  // run again, unchanged, when one of the keys may serve it
   std::vector<Bytes> words;
-  std::vector<Place> places;  // one for each key
+  std::vector<Place> places;  // one per key
   int db = 0;
   std::int64_t deadline_ms = 0;  // 0: for ever
-  std::int64_t replicas = 0;     // WAIT: so many have to confirm
-  std::int64_t position = 0;     // that they have the history up to there; WAITAOF: of the log
+  std::int64_t replicas = 0;     // WAIT: how many must confirm
+  std::int64_t position = 0;     // up to which position of the history; for WAITAOF, of the log
 };
 
 class Blocking {
@@ -54,19 +54,19 @@ class Blocking {
   std::size_t size() const { return waiting_; }
   bool any() const { return waiting_ != 0; }
   void block(Client& client, BlockedOn on, std::vector<std::string> keys);
-  // Takes the client out of every queue, so it can continue.
+  // Takes the client out of every queue, so that it can continue.
   void release(Client& client);
-  // Answers that nothing came; the client continues.
+  // Answers that nothing came, and lets the client continue.
   void give_up(Client& client);
   // A key changed.
   void signal(int db, std::string_view key);
   // The whole database changed.
   void signal_all(Keyspace& db);
-  // Whether any noted key may serve a waiting client.
+  // Whether a noted key may serve a waiting client.
   bool ready() const { return !ready_.empty(); }
-  // Tries the waiting commands of noted keys.
+  // Tries the waiting commands of the noted keys.
   void serve();
-  // Answers clients whose time is up; returns the next deadline, 0 if there is none.
+  // Answers the clients whose time is up. Returns the next deadline; 0: none.
   std::int64_t expire(std::int64_t now_ms);
   std::int64_t next_deadline_ms() const { return deadlines_.empty() ? 0 : deadlines_.begin()->first; }
 
@@ -74,8 +74,8 @@ class Blocking {
   using Key = std::pair<int, std::string>;
   struct Queue {
     std::list<Client*> clients;
-    std::size_t need_the_key = 0;  // how many of them go on, with an error, when the key goes
-    bool noted = false;            // in ready_
+    std::size_t need_the_key = 0;  // clients that continue with an error when the key goes
+    bool noted = false;            // listed in ready_
   };
 
   void serve(const Key& key);

@@ -11,13 +11,13 @@
 namespace weir::kv {
 
 namespace {
-// A client that sends requests and does not read its replies is not executed further once so much waits for
-// it; its requests still pile up (a peer may have to finish writing before it reads), up to `most_behind`.
+// If this much output waits for a client that does not read its replies, its requests are no longer executed.
+// They still pile up, to `most_behind` bytes, because a peer may have to finish writing before it reads.
 constexpr std::size_t stall_above = 8u << 20;
 constexpr std::size_t most_behind = 8u << 20;
-// Requests rarely need more; what does is given back as soon as they are over.
+// Requests rarely need more; larger buffers are freed as soon as their request is over.
 constexpr std::size_t kept_capacity = 64u << 10;
-// A password and a name take far less. Redis's own limits on a request before AUTH are the parser's.
+// A password and a name need far less. The parser has Redis's own limits on a request before AUTH.
 constexpr ClientLimits of_strangers{
     .at_once = 16u << 10, .unsent = 16u << 10, .behind = 0, .query = 64u << 10};
 }  // namespace
@@ -91,7 +91,7 @@ void Client::received(std::span<const char> bytes) {
   take(input);
 }
 
-// A connection asks for this before it sends, whatever made it send.
+// A connection calls this before it sends, whatever caused it to send.
 ReplyQueue& Client::outgoing() {
   server_.keep_effects();
   return output;
@@ -108,9 +108,9 @@ void Client::filled(std::size_t bytes) {
   take({});
 }
 
-// Runs what is complete in the pending bytes and `input`, and keeps the rest.
+// Executes the complete requests in the pending bytes and `input`, and keeps the rest.
 void Client::take(std::string_view input) {
-  if (ends()) return;  // what comes in behind its last request is of no use
+  if (ends()) return;  // input after its last request is useless
   if (pending_.empty()) {
     const std::size_t used = process(input);
     if (!closing && used < input.size()) {
@@ -125,10 +125,10 @@ void Client::take(std::string_view input) {
   charge();
 }
 
-// Whether more is held of its requests than client-query-buffer-limit allows; then it ends.
+// Closes the client if its buffered requests exceed client-query-buffer-limit.
 bool Client::refuse_too_much() {
   if (closing) return true;
-  if (ends()) return false;  // it has been told already what was wrong
+  if (ends()) return false;  // it has already been told the error
   if (pending_bytes() + parser_.list_bytes() <= limits().query) return false;
   server_.log(LogLevel::warning,
               "closing client " + std::to_string(id_) + " (" + connection_->peer_address() +

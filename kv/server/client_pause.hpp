@@ -1,4 +1,4 @@
-// CLIENT PAUSE: what is held back, and until when.
+// CLIENT PAUSE: which requests wait, and until when.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -20,7 +20,7 @@ class ClientPause {
   bool over(std::int64_t now_ms) const { return any() && now_ms >= until_ms_; }
   // 0: no pause.
   std::int64_t until_ms() const { return any() ? until_ms_ : 0; }
-  // What is held back of requests that may change data, or of any others.
+  // Whether a request must wait; `may_write`: it may change data.
   bool holds(bool may_write, std::int64_t now_ms) const {
     return any() && now_ms < until_ms_ && (may_write || what_ == Paused::everything);
   }

@@ -1,4 +1,4 @@
-// All clients of the server by their number, which is the order in which they came.
+// All clients of the server by number, which is their order of arrival.
 #pragma once
 
 #include <absl/container/btree_map.h>

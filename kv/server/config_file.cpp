@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view line) {
 
 class ConfigReading {
  public:
-  // `wrong` gets what is wrong, and reading goes on; null: it ends there.
+  // `wrong` collects the errors, and reading continues; null: it stops at the first.
   ConfigReading(Settings& settings, const ReadConfig& read, std::vector<ConfigError>* wrong)
       : settings_(settings), read_(read), wrong_(wrong) {}
 
@@ -88,8 +88,8 @@ class ConfigReading {
   Settings& settings_;
   const ReadConfig& read_;
   std::vector<ConfigError>* wrong_;
-  std::vector<std::string> open_;     // the files being read, the outermost first
-  std::optional<ConfigError> inner_;  // what is wrong in an included file
+  std::vector<std::string> open_;     // the files being read, outermost first
+  std::optional<ConfigError> inner_;  // an error in an included file
 };
 
 }  // namespace

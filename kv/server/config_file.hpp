@@ -1,7 +1,7 @@
 // Configuration files in redis.conf's form: lines of "NAME VALUE", comments, and "include PATH".
 //
-// Files are read through what the caller gives, so text that comes from elsewhere reads none. Files include
-// others at most 16 deep.
+// Files are read through a function that the caller gives, so text from elsewhere can be kept from reading
+// any. Includes nest at most 16 deep.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 namespace weir::kv {
 
 struct ConfigText {
-  std::string file;  // its one name, so that a file that includes itself is recognised; empty: no file
+  std::string file;  // its canonical name, which reveals a file that includes itself; empty: no file
   std::string text;
 };
-// The files that a path names, which may be a pattern that matches none. The error is a reason.
+// The files that a path names. The path may be a pattern that matches none. The error is a reason.
 using ReadConfig =
     std::function<std::expected<std::vector<ConfigText>, std::string>(const std::string& path)>;
 
-// Where something is wrong, and why.
+// The place of an error, and its reason.
 struct ConfigError {
   std::string file;
   std::size_t line = 0;
@@ -29,14 +29,14 @@ struct ConfigError {
   std::string reason;
 };
 
-// A line "user NAME RULE...", without its first word. The error is a reason.
+// Adds a line "user NAME RULE..."; `words` begin at NAME. The error is a reason.
 std::expected<void, std::string> add_user_line(Settings& settings, std::span<const std::string> words);
 
-// Applies the lines in order, to the first wrong one; those before stay applied. Without `read` an include is
-// refused.
+// Applies the lines in order, up to the first wrong one; the lines before it stay applied. Without
+// `read` an include is an error.
 std::expected<void, ConfigError> apply_config(Settings& settings, const ConfigText& config,
                                               const ReadConfig& read = {});
-// The same, passing over wrong lines: all that is wrong, in the order in which it is read.
+// Likewise, but skips wrong lines. Returns all errors, in reading order.
 std::vector<ConfigError> apply_right_lines(Settings& settings, const ConfigText& config,
                                            const ReadConfig& read);
 

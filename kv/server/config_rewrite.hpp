@@ -1,7 +1,7 @@
-// CONFIG REWRITE: a configuration file's text, changed so that it says what the server's settings are now.
+// CONFIG REWRITE: changes a configuration file's text so that it states the server's current settings.
 //
-// Lines that still say so stay as they are, and so do comments, blank lines and includes. A line that does
-// not is replaced where it stands; what no line says is added at the end, where it differs from the default.
+// Lines that are still right stay as they are, and so do comments, blank lines and includes. A wrong line is
+// replaced in place. A setting that no line states is added at the end if it differs from its default.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace weir::kv {
 
-// `users`: the lines "user NAME RULE..." that take the place of the file's; nothing: they stay.
+// `users` holds the lines "user NAME RULE..." that replace those of the file; nullopt: they stay.
 struct CurrentConfig {
   const Settings& settings;
   std::vector<std::string> users;
 };
-// `read` reads what the file includes: what comes from there counts as said. What cannot be read does not.
+// `read` reads the included files, whose settings count as stated. A file that cannot be read does not count.
 std::string rewritten_config(std::string_view text, const CurrentConfig& now, const ReadConfig& read);
 
 }  // namespace weir::kv

@@ -1,4 +1,4 @@
-// A clock cheap enough to read around every command: the processor's cycle counter where there is one.
+// A clock cheap enough to read around every command: the processor's cycle counter if it has one.
 #pragma once
 
 #include <chrono>

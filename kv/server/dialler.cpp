@@ -8,7 +8,7 @@ namespace weir::kv {
 
 namespace {
 
-// The server shows those whom it dials a certificate for that, or the one that it shows its clients.
+// The certificate shown to servers that it dials: one for that purpose, or the one shown to clients.
 transport::TlsFiles tls_files_to_dial(const Settings& settings) {
   transport::TlsFiles files = tls_files(settings);
   if (settings.tls_client_cert_file.empty() || settings.tls_client_key_file.empty()) return files;

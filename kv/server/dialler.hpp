@@ -17,13 +17,13 @@ class Dialler {
  public:
   Dialler(const Settings& settings, Transports& transports) : settings_(settings), transports_(transports) {}
 
-  // What a connection to a primary is made with; null: without TLS. Read each time: files are renewed.
+  // The TLS settings for a connection to a primary; null: without TLS. Read anew, as files may change.
   Opened<std::shared_ptr<TlsSettings>> tls_to_primary() const;
-  // Begins a connection to a primary; `host` may be the path of a unix socket. The error: the TLS files, or
-  // RDMA, cannot be used.
+  // Begins a connection to a primary; `host` may be the path of a unix socket. The error says why the TLS
+  // files or RDMA cannot be used.
   Opened<std::unique_ptr<Dialling>> dial_primary(const std::string& host, std::uint16_t port,
                                                  Dialled dialled);
-  // The same to a node of a cluster: over TCP, with TLS if tls-cluster says so.
+  // Likewise to a node of a cluster: over TCP, with TLS if tls-cluster is on.
   Opened<std::unique_ptr<Dialling>> dial_node(const std::string& host, std::uint16_t port, Dialled dialled);
 
  private:

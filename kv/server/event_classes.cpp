@@ -4,7 +4,7 @@ namespace weir::kv {
 
 namespace {
 
-// In the order in which they are printed. A stands for all up to `d`.
+// In printing order. A stands for all letters up to `d`.
 constexpr std::string_view class_letters = "g$lshzxetdnKEm";
 constexpr std::uint32_t all_classes = (1u << 10) - 1;
 static_assert(class_letters[9] == 'd');
@@ -31,7 +31,7 @@ std::string EventClasses::text() const {
   std::string letters = all ? "A" : "";
   for (std::size_t i = 0; i < class_letters.size(); ++i) {
     const bool in_all = (all_classes >> i & 1) != 0;
-    // With A, Redis does not print the n either.
+    // Together with A, Redis does not print n.
     if (all && (in_all || class_letters[i] == 'n')) continue;
     if (has(class_letters[i])) letters += class_letters[i];
   }

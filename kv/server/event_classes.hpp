@@ -1,4 +1,4 @@
-// Which keyspace events are told: the letters of notify-keyspace-events. Pure.
+// The classes of keyspace events that are published: the letters of notify-keyspace-events. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace weir::kv {
 
-// The classes of events, a bit each.
+// The classes of events, one bit each.
 class EventClasses {
  public:
-  // As notify-keyspace-events has them: "KEA". Nothing if a letter is none of them.
+  // Parses the form of notify-keyspace-events: "KEA". nullopt: a letter is unknown.
   static std::optional<EventClasses> parse(std::string_view letters);
   std::string text() const;
   bool has(char letter) const;

@@ -1,8 +1,8 @@
 // Keeping the data within maxmemory: choosing what to evict.
 //
-// As in Redis the policies are approximate: of a few random keys the best to go is evicted. Nor does a
-// command wait until all that is too much is gone (maxmemory may have been lowered by gigabytes): so much is
-// done for each, the rest between the rounds, and only where nothing is left to evict is it refused.
+// As in Redis the policies are approximate: the best of a few random keys is evicted. A command does not wait
+// until all the excess is gone, because maxmemory may have been lowered by gigabytes. Each command evicts a
+// little, the rest goes between rounds, and a command is refused only if nothing is left to evict.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -31,13 +31,13 @@ class Eviction {
         settings_(settings),
         random_(std::move(random)) {}
 
-  // Evicts until the data fits maxmemory, or evicts a part of what has to go; returns false if nothing more
-  // can be evicted.
+  // Evicts until the data fits maxmemory, or a limited number of keys. Returns false if
+  // nothing more can be evicted.
   bool make_room();
-  // More has to go than was evicted at once: call make_room() again soon.
+  // More keys must go than one call evicts: call make_room() again soon.
   bool under_way() const { return under_way_; }
   void pause() { under_way_ = false; }
-  // A lower maxmemory takes effect although nobody may ask for anything.
+  // A lower maxmemory must take effect even if no client asks for anything.
   void settings_changed() { under_way_ = settings_.maxmemory > 0; }
 
  private:

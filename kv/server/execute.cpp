@@ -1,5 +1,5 @@
-// How one request is executed: the checks every command passes, in Redis's order, and the bookkeeping around
-// it.
+// Executes one request: the checks that every command passes, in Redis's order, and the
+// bookkeeping around it.
 #include <algorithm>
 #include <limits>
 
@@ -31,14 +31,14 @@ bool allowed_while_subscribed(const Command& command) {
   return false;
 }
 
-// Whether it runs though a script has the server to itself.
+// Whether the command runs even while a script has the server to itself.
 bool runs_beside_script(const Command& command, Arguments arguments) {
   if (!command.has(flag::allow_busy)) return false;
   return command.name != "shutdown" || (arguments.size() > 1 && is_word(arguments[1].text, "nosave"));
 }
 
-// A queue may grow without bound, so whatever would be queued needs room; EXEC needs it where one of the
-// queued commands does.
+// A queue may grow without bound, so a command to be queued needs room. EXEC needs room if one of
+// the queued commands does.
 bool needs_room(const Client& client, const Command& command) {
   using namespace std::string_view_literals;
   if (command.has(flag::denyoom)) return true;
@@ -51,7 +51,7 @@ bool needs_room(const Client& client, const Command& command) {
   return command.name != "discard"sv && command.name != "quit"sv && command.name != "reset"sv;
 }
 
-// Scripts are asked for each of their commands.
+// Scripts are checked for each of their commands.
 bool would_change_data(const Client& client, const Command& command) {
   if (command.has(flag::write)) return true;
   return command.name == "exec" && command.container.empty() &&
@@ -60,13 +60,13 @@ bool would_change_data(const Client& client, const Command& command) {
          });
 }
 
-// What a browser sends that a web page made post to this port: the body of the request would run as inline
-// commands.
+// The words of a browser's request that a web page made it post to this port: its body would
+// run as inline commands.
 bool looks_like_http(std::string_view command) {
   return is_word(command, "post") || is_word(command, "host:");
 }
 
-// Of the enable-*-command settings: modules are never loaded here.
+// Checks the enable-*-command settings; modules are never loaded here.
 bool permits(const Settings& settings, const Command& command, const Client& client) {
   constexpr int yes = 1;
   constexpr int local = 2;
@@ -102,7 +102,7 @@ void Server::reject(Client& client, const Command* command, std::string_view err
     client.transaction.spoiled |= client.transaction.open;
     client.reply.error(error);
   } else {
-    // A refused EXEC ends the transaction and says why.
+    // A refused EXEC ends the transaction and gives the reason.
     discard_transaction(client);
     if (error.substr(0, 4) == "ERR ") error.remove_prefix(4);
     client.reply.error("EXECABORT Transaction discarded because of: " + std::string(error));
@@ -116,7 +116,7 @@ void Server::discard_transaction(Client& client) {
   client.transaction = {};
 }
 
-// Checks whether the client may run this command now; when not, answers it and returns true.
+// Checks whether the client may run this command now. If not, replies with the error and returns true.
 bool Server::refuse(Client& client, const Command* command, Arguments arguments) {
   if (!command->takes(arguments.size()) || command->run == nullptr) {
     reject(client, command, "ERR wrong number of arguments for '" + command->full_name() + "' command");
@@ -151,7 +151,7 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     return true;
   }
-  // Keys that are evicted now are gone before the command begins: whoever caches them hears of it first.
+  // Keys evicted here are gone before the command begins, so clients that cache them are told first.
   Client* const answered = std::exchange(serving, nullptr);
   const bool fits = settings.maxmemory == 0 || make_room();
   serving = answered;
@@ -213,7 +213,7 @@ bool Server::execute_here(Client& client, Arguments arguments) {
     log(LogLevel::verbose, "client " + std::to_string(client.id()) + " (" +
                                client.connection().peer_address() +
                                ") speaks HTTP: closed, because a web page may be behind it");
-    client.close();  // without the replies that wait, as Redis does
+    client.close();  // drops the replies that wait, as Redis does
     return true;
   }
   if (command == nullptr) return reject(client, nullptr, unknown_command(arguments)), true;
@@ -267,7 +267,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
   const bool outer = std::exchange(changes_data, command.has(flag::write | flag::may_replicate));
-  // A script is shown before its commands.
+  // MONITOR shows a script before its commands.
   const bool shown_first = command.group == "scripting" && monitors.any();
   if (shown_first) monitors.tell(client, command, arguments);
   use_clock.rests = client.no_touch && command.name != "touch";
@@ -284,7 +284,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   ++calls.calls;
   calls.cycles += spent;
   if (settings.latency_tracking && client.blocked == nullptr) calls.latency.record(spent);
-  // The errors of what EXEC ran are counted already, for the commands that made them.
+  // The errors of commands that EXEC ran are already counted, for those commands.
   if (client.reply.errors != counted_errors_) {
     counted_errors_ = client.reply.errors;
     ++calls.failed;
@@ -294,7 +294,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   if (monitors.any() && !shown_first) monitors.tell(client, command, arguments);
 }
 
-// Called for what may be slow; the exact limits are applied here.
+// Called if the command may have been slow; applies the exact limits.
 void Server::note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles) {
   const std::int64_t limit_us = settings.slowlog_log_slower_than_us;
   const std::int64_t event_ms = settings.latency_monitor_threshold_ms;
@@ -315,7 +315,7 @@ void Server::note_latency(std::string_view kind, std::uint64_t cycles) {
   if (settings.latency_monitor_threshold_ms == 0) return;
   const auto ms = static_cast<std::int64_t>(static_cast<double>(cycles) / cycle_rate.per_us() / 1000);
   if (ms < settings.latency_monitor_threshold_ms) return;
-  // The server's clock was read before.
+  // Reads the time anew: the server's clock was read before the command.
   latency_events.note(kind, surroundings.clock_us() / 1'000'000, ms);
 }
 
@@ -330,7 +330,7 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   std::vector<Argument> arguments;
   for (const Bytes& word : on.words) arguments.push_back({word.view(), nullptr});
   still_waits_ = false;
-  // What it may do may have changed meanwhile.
+  // The user's permissions may have changed meanwhile.
   if (const auto denied = access.refusal(client, *on.command, arguments, acl::Context::toplevel)) {
     fail_blocked(client, denial_text(*denied, *on.command));
     return true;

@@ -13,7 +13,7 @@ void Handshakes::begin(std::uint64_t client, bool crowded, std::int64_t now_ms) 
   (hurries ? hurried_ : calm_).push_back({client, now_ms});
 }
 
-// nullptr: everybody in `row` is established or gone.
+// nullptr: every client in `row` is established or gone.
 const Connection* Handshakes::first_not_established(Row& row) const {
   while (!row.empty()) {
     const Connection* const connection = find_(row.front().client);
@@ -23,7 +23,7 @@ const Connection* Handshakes::first_not_established(Row& row) const {
   return nullptr;
 }
 
-// 0: they may take for ever.
+// 0: no limit.
 std::int64_t Handshakes::limit_ms(const Row& row) const {
   const std::int64_t calm_ms = settings_.tls_handshake_timeout_s * 1000;
   if (&row != &hurried_) return calm_ms;

@@ -26,9 +26,9 @@ class Handshakes {
   Handshakes(const Settings& settings, Find find, Close close)
       : settings_(settings), find_(std::move(find)), close_(std::move(close)) {}
 
-  // A client that is not established came; `crowded`: half of the places for handshakes are taken.
+  // Notes a new client that is not established; `crowded`: half of the places for handshakes are taken.
   void begin(std::uint64_t client, bool crowded, std::int64_t now_ms);
-  // When the next handshake must be over; 0: none is under way, or they may take for ever.
+  // The deadline of the next handshake; 0: none is in progress, or there is no limit.
   std::int64_t next_deadline_ms();
   void close_late(std::int64_t now_ms);
 
@@ -37,8 +37,8 @@ class Handshakes {
     std::uint64_t client;
     std::int64_t since_ms;
   };
-  // In the order in which they came. A client that is established by now, or gone, leaves its row when it has
-  // become the first.
+  // In order of arrival. A client that is established or gone by now leaves the row when
+  // it reaches the front.
   using Row = std::deque<Waiting>;
 
   const Connection* first_not_established(Row& row) const;

@@ -1,9 +1,9 @@
-// Directives of redis.conf that mean nothing to this server: known by name, so that such a file loads as it
-// is.
+// Directives of redis.conf without a meaning for this server. Their names are known so that
+// such a file loads unchanged.
 //
-// The table is data: a name, Redis's default and the form of its value. What is given is kept and shown by
+// The table is data: a name, Redis's default and the form of its value. A given value is kept and shown by
 // CONFIG GET, and has no effect. A directive whose value would be a promise that the server does not keep
-// (tls-ciphers) is not here: it is refused, as an unknown one.
+// (tls-ciphers) is missing here, so it is refused as unknown.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The moments in which the server served nobody for long, by what it did: "command", "expire-cycle". LATENCY
-// tells them. Of each kind the last samples_kept are known, one a second at most, the worst of that second.
+// The times when the server was busy for long, by kind of work: "command", "expire-cycle". LATENCY reports
+// them. For each kind the last samples_kept are known: at most one a second, the worst of that second.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -21,14 +21,14 @@ class LatencyEvents {
     std::int64_t ms;
   };
   struct Event {
-    std::deque<Sample> samples;  // the oldest first; never empty
-    std::int64_t worst_ms = 0;   // of all, also of those no longer kept
+    std::deque<Sample> samples;  // oldest first; never empty
+    std::int64_t worst_ms = 0;   // of all samples, including those no longer kept
   };
   using Events = absl::btree_map<std::string_view, Event>;
 
-  // `kind` is a literal: there are few.
+  // `kind` is a literal: there are few kinds.
   void note(std::string_view kind, std::int64_t time_s, std::int64_t ms);
-  // False: there were none of that kind.
+  // False: there were no events of that kind.
   bool forget(std::string_view kind) { return events_.erase(kind) != 0; }
   std::size_t forget_all();
   const Event* find(std::string_view kind) const;

@@ -8,7 +8,7 @@ namespace weir::kv {
 
 namespace {
 
-// Six digits behind the point at most, and no zeros at the end.
+// At most six digits after the point, and no trailing zeros.
 std::string trimmed(double value) {
   std::array<char, 32> text;
   const int size = std::snprintf(text.data(), text.size(), "%f", value);
@@ -22,7 +22,7 @@ std::string trimmed(double value) {
 
 std::expected<std::string, std::string> percentiles_line(std::span<const std::string> words) {
   std::string line;
-  // A file gives words, CONFIG SET one text in which single spaces part them.
+  // A file gives words; CONFIG SET gives one text, separated by single spaces.
   const auto take = [&line](std::string_view word) -> std::expected<void, std::string> {
     const auto percent = parse_double(word);
     if (!percent) return std::unexpected("Invalid latency-tracking-info-percentiles parameters");

@@ -1,9 +1,9 @@
-// How long the calls of one command took, counted in log-linear buckets: 128 to an octave, as Redis's are
+// The durations of one command's calls, counted in log-linear buckets: 128 to an octave, as in Redis
 // (two significant digits).
 //
-// Recording is a shift and an increment, in the cycles of cycles.hpp; who asks turns them into time, by a
-// rate that is known better by then. The buckets, 28 KB, are made with the first call. Threading: the
-// server's one thread.
+// Recording is a shift and an increment, in the cycles of cycles.hpp. Readers convert cycles to time,
+// with a rate that is known better by then. The buckets, 28 KB, are allocated at the first call.
+// Threading: the server's one thread.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class LatencyHistogram {
 
   std::uint64_t count() const { return count_; }
 
-  // Calls `take(most cycles of the bucket, number of calls)` for each bucket that has some, shortest first.
+  // Calls `take(most cycles of the bucket, number of calls)` for each used bucket, shortest first.
   template <class Take>
   void each_bucket(Take take) const {
     if (buckets_ == nullptr) return;
@@ -38,7 +38,7 @@ class LatencyHistogram {
     }
   }
 
-  // What `percent` % of the calls, of which there are some, did not exceed; for 0 what all of them reached.
+  // The duration that `percent` % of the calls did not exceed; for 0, one that all reached. Needs a call.
   std::uint64_t percentile_cycles(double percent) const {
     const auto wanted = std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::floor(percent / 100 * static_cast<double>(count_) + 0.5)));
@@ -49,7 +49,7 @@ class LatencyHistogram {
 
  private:
   using Place = metrics::LogBuckets<7>;
-  static constexpr unsigned bits = 34;  // more than the cycles of a second
+  static constexpr unsigned bits = 34;  // more than the cycles in a second
   static constexpr std::uint64_t most_cycles = (std::uint64_t{1} << bits) - 1;
   static constexpr std::size_t bucket_count = Place::count(bits);
   using Buckets = std::array<std::uint64_t, bucket_count>;
@@ -58,7 +58,7 @@ class LatencyHistogram {
   std::uint64_t count_ = 0;
 };
 
-// The percentiles that INFO tells, as latency-tracking-info-percentiles writes them: "50 99 99.9".
+// The percentiles shown by INFO, in the form of latency-tracking-info-percentiles: "50 99 99.9".
 std::expected<std::string, std::string> percentiles_line(std::span<const std::string> words);
 
 }  // namespace weir::kv

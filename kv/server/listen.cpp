@@ -5,7 +5,7 @@
 namespace weir::kv {
 
 std::expected<void, std::string> Server::listen() {
-  // Nobody comes in before it is known who may.
+  // The users must be known before anybody can connect.
   if (auto users = access.load_configured(); !users) return users;
   return listeners.open_all([this](const std::string& address, std::uint16_t port) {
     return listen_metrics(*this, address, port);

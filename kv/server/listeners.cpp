@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 6> listener_settings{"port",      "unixso
 
 struct BindAddress {
   std::string address;
-  bool may_be_missing = false;  // "-::1": no error when the host lacks it
+  bool may_be_missing = false;  // "-::1": no error if the host lacks the address
 };
 
 std::vector<BindAddress> bind_addresses(std::string_view setting) {
@@ -28,7 +28,7 @@ std::vector<BindAddress> bind_addresses(std::string_view setting) {
   return addresses;
 }
 
-// Whether what `listener`, a setting, opens is opened again when `changed` changes.
+// Whether a change of the setting `changed` reopens what the setting `listener` opened.
 bool depends_on(std::string_view listener, std::string_view changed, const Settings& settings) {
   if (listener == changed) return true;
   if (listener.starts_with("rdma"))
@@ -50,8 +50,8 @@ SocketOptions Listeners::socket_options() const {
           [this] { return static_cast<int>(settings_.tcp_keepalive_s); }};
 }
 
-// Opens a listener for each address of `bind`. When the system chooses the port, the first one's choice holds
-// for all.
+// Opens a listener for each address of `bind`. If the system chooses the port, its choice for the
+// first address holds for all.
 std::expected<void, std::string> Listeners::open_each(std::string_view setting, std::string_view bind,
                                                       std::int64_t port, const Open& open, Entries& into) {
   const std::size_t before = into.size();
@@ -141,7 +141,7 @@ bool Listeners::depend_on(std::string_view setting) const {
 
 std::expected<void, std::string> Listeners::open_again(std::string_view changed) {
   const auto concerned = [&](std::string_view listener) { return depends_on(listener, changed, settings_); };
-  // All of the old listeners go first: a new address may overlap an old one.
+  // Close all old listeners first: a new address may overlap an old one.
   std::erase_if(open_, [&](const Entry& entry) { return concerned(entry.setting); });
   for (std::string_view setting : listener_settings) {
     if (!concerned(setting)) continue;

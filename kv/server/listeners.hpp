@@ -25,26 +25,26 @@ class Listeners {
   // `accept` takes each client.
   Listeners(const Settings& settings, Transports& transports, Accept accept, LogLine log);
 
-  // Opens all, or none of them; `open_metrics` opens one for Prometheus, also later. The error is fit to show
-  // a user.
+  // Opens all listeners or none; `open_metrics` opens the one for Prometheus, also later. The
+  // error is for a user to read.
   std::expected<void, std::string> open_all(Open open_metrics);
-  // Closes and opens the listeners that depend on a setting that changed. On failure the old ones are gone,
-  // too: the caller sets the setting back and calls this again.
+  // Reopens the listeners that depend on a changed setting. The old listeners are gone even on failure: the
+  // caller restores the setting and calls this again.
   std::expected<void, std::string> open_again(std::string_view changed);
-  // Whether that setting says where some listener listens: its port, or the addresses.
+  // Whether the setting determines where a listener listens: a port or addresses.
   bool depend_on(std::string_view setting) const;
   void close_all() { open_.clear(); }
 
   // "tcp 127.0.0.1:6379" for each.
   std::vector<std::string> where() const;
-  // The port that is really bound; 0 if there is no such listener. By type ("tcp"), or by the setting that
-  // asked for it ("tls-port").
+  // The port that was bound; 0: no such listener. Looked up by type ("tcp") or by the setting that asked for
+  // the listener ("tls-port").
   std::uint16_t port_of_type(std::string_view type) const;
   std::uint16_t port_of_setting(std::string_view setting) const;
 
  private:
   struct Entry {
-    std::string setting;  // whose change reopens it
+    std::string setting;  // a change of this setting reopens it
     std::unique_ptr<Listener> listener;
   };
   using Entries = std::vector<Entry>;

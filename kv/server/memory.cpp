@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// jemalloc's, where the program is linked with it (jemalloc(3)).
+// jemalloc's functions, if the program is linked with it (jemalloc(3)).
 extern "C" [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_size, void* fresh,
                                      std::size_t fresh_size);
 extern "C" [[gnu::weak]] void malloc_stats_print(void (*write)(void*, const char*), void* to,
@@ -19,7 +19,7 @@ std::string allocator_name() {
   const char* version = nullptr;
   std::size_t size = sizeof version;
   if (mallctl == nullptr || mallctl("version", &version, &size, nullptr, 0) != 0) return "libc";
-  return "jemalloc-" + std::string(version, std::strcspn(version, "-"));  // behind it: of which commit
+  return "jemalloc-" + std::string(version, std::strcspn(version, "-"));  // the rest names a commit
 }
 
 std::string allocator_report() {
@@ -54,17 +54,17 @@ std::size_t system_memory() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// jemalloc does so by itself. glibc gives large blocks back at once until it has seen larger ones freed, and
-// so learns these same limits only by and by, depending on the order of events (mallopt(3),
-// M_MMAP_THRESHOLD).
+// jemalloc does this by itself. glibc returns large blocks at once until it has seen larger ones
+// freed. So it reaches these limits only gradually, depending on the order of events
+// (mallopt(3), M_MMAP_THRESHOLD).
 void keep_freed_memory() {
-  constexpr int largest_in_heap = 32 << 20;  // the most that glibc allows
+  constexpr int largest_in_heap = 32 << 20;  // the maximum of glibc
   mallopt(M_MMAP_THRESHOLD, largest_in_heap);
   mallopt(M_TRIM_THRESHOLD, 2 * largest_in_heap);
 }
 
 void give_back_memory() {
-  if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);  // 4096: of all arenas
+  if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);  // 4096: all arenas
   malloc_trim(0);
 }
 

@@ -1,4 +1,4 @@
-// The process's memory as the kernel sees it, and what becomes of what is freed. What is used: kv/heap.hpp.
+// The process's memory as the kernel sees it, and the handling of freed memory. Used memory: kv/heap.hpp.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 namespace weir::kv {
 
 std::string allocator_name();    // "libc", "jemalloc-5.3.0"
-std::string allocator_report();  // of its own, as text
+std::string allocator_report();  // the allocator's own text
 std::size_t resident_memory();   // as the kernel counts
-std::size_t system_memory();     // what the machine has
+std::size_t system_memory();     // of the machine
 
-// From now on freed memory is used again before new is asked of the kernel: a value of 1 MiB that replaces
-// another is not 256 page faults. Up to 64 MiB free at the heap's end, and holes, stay with the process.
+// From now on freed memory is reused before the kernel is asked for more, so that replacing a 1 MiB value
+// does not cost 256 page faults. Up to 64 MiB at the heap's end, and holes, stay with the process.
 void keep_freed_memory();
-// Gives back to the kernel what is free (MEMORY PURGE).
+// Returns free memory to the kernel (MEMORY PURGE).
 void give_back_memory();
 
 }  // namespace weir::kv

@@ -20,7 +20,7 @@ using metrics::Labels;
 using metrics::PrometheusText;
 using Type = PrometheusText::Type;
 
-// A field of INFO whose value is a number, or a word of which `one` counts as 1 and any other as 0.
+// A field of INFO: its value is a number or a word; the word `one` counts as 1, any other as 0.
 struct ShownField {
   std::string_view info;
   std::string_view metric;
@@ -130,7 +130,7 @@ constexpr ShownField shown_fields[] = {
      "Connections to nodes that broke."},
 };
 
-// "calls=3,usec=10": one part of a field whose value is several.
+// One part of a field with several values: "calls=3,usec=10".
 struct ShownPart {
   std::string_view key;
   std::string_view metric;
@@ -138,7 +138,7 @@ struct ShownPart {
   std::string_view help;
   double scale = 1;
 };
-// Fields whose name begins alike and goes on with what a label says.
+// Fields whose names share a prefix; the rest of the name becomes a label.
 struct ShownFamily {
   std::string_view prefix;
   std::string_view label;
@@ -180,7 +180,7 @@ InfoLines info_lines(std::string_view info) {
   return lines;
 }
 
-// The value behind "KEY=" in "KEY=VALUE,KEY=VALUE".
+// The value of `key` in "KEY=VALUE,KEY=VALUE".
 std::optional<double> number_in(std::string_view value, std::string_view key) {
   while (!value.empty()) {
     const std::size_t end = value.find(',');
@@ -206,7 +206,7 @@ void write_fields(const InfoLines& lines, PrometheusText& text) {
   }
 }
 
-// Whether a field of that name belongs to the family: "db0" does to "db", "db_x" would not.
+// Returns the rest of the name if it belongs to the family: "db0" belongs to "db", "db_x" does not.
 std::optional<std::string_view> name_within(const ShownFamily& family, std::string_view name) {
   if (!name.starts_with(family.prefix)) return std::nullopt;
   const std::string_view rest = name.substr(family.prefix.size());

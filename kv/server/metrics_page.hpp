@@ -1,8 +1,8 @@
-// What Prometheus reads of this server: `metrics-port`.
+// The page that Prometheus reads from this server: `metrics-port`.
 //
-// The metrics are INFO's fields under the names that redis_exporter gives them, so dashboards and alerts made
-// for that show this server without a second process. What Weir alone has begins with weir_server_. Reading
-// the page counts as no command and changes nothing.
+// The metrics are INFO's fields under redis_exporter's names, so dashboards and alerts made for that work
+// without a second process. Names of Weir's own metrics begin with weir_server_. Reading the page changes
+// nothing and does not count as a command.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class Server;
 
 std::string metrics_page(const Server&);
 
-// Serves it on that address to anybody who reaches it, without a password: it shows counts, and no data. The
-// server outlives the listener.
+// Serves the page on that address to anybody, without a password: it shows counts, but no data. The server
+// must outlive the listener.
 OpenedListener listen_metrics(Server&, const std::string& address, std::uint16_t port);
 
 }  // namespace weir::kv

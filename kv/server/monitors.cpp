@@ -43,7 +43,7 @@ void Monitors::remove(Client& client) {
 }
 
 void Monitors::tell(const Client& from, const Command& command, Arguments arguments) {
-  // Calls of scripts have that flag in Redis, too, which then shows them itself.
+  // Redis gives scripting commands this flag, too, but shows them itself.
   const bool skipped = command.has(flag::skip_monitor) && command.group != "scripting";
   if (command.has(flag::admin) || skipped) return;
   server_.refresh_time();
@@ -53,7 +53,7 @@ void Monitors::tell(const Client& from, const Command& command, Arguments argume
                 static_cast<long long>(server_.now_us % 1000000), from.db);
   std::string line = stamp;
   const std::string peer = connection.peer_address();
-  // Unix sockets are shown by their path, a script's commands without an address.
+  // Unix sockets are shown by their path, and a script's commands without an address.
   line += from.in_script                ? "lua"
           : connection.kind() == "unix" ? "unix:" + peer.substr(0, peer.rfind(':'))
                                         : peer;

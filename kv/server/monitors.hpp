@@ -1,7 +1,7 @@
-// The clients that asked with MONITOR to see every command, and telling them.
+// The clients that asked with MONITOR to see every command.
 //
-// A command is told when it has run, those of a transaction one by one; administrators' commands are not
-// told, and passwords are blotted out. Threading: the server's one thread.
+// A command is shown after it has run, and those of a transaction one by one. Administrative commands are not
+// shown, and passwords are hidden. Threading: the server's one thread.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class Monitors {
 
   bool any() const { return !clients_.empty(); }
   void add(Client& client);
-  void remove(Client& client);  // or nothing, if it is none
+  void remove(Client& client);  // does nothing if it is not a monitor
   void tell(const Client& from, const Command& command, Arguments arguments);
 
  private:
@@ -29,7 +29,7 @@ class Monitors {
   std::vector<Client*> clients_;
 };
 
-// The words of a command as others may see them: without passwords.
+// The words of a command as others may see them, with passwords hidden.
 std::vector<std::string_view> without_passwords(const Command& command, Arguments arguments);
 
 }  // namespace weir::kv

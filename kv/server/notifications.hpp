@@ -1,7 +1,7 @@
-// Keyspace notifications: who subscribed hears what happens to keys.
+// Keyspace notifications: subscribers hear what happens to keys.
 //
-// notify-keyspace-events says which events are told, and on which of two channels: __keyspace@DB__:KEY with
-// the event as its message (K), __keyevent@DB__:EVENT with the key (E). Threading: the server's one thread.
+// notify-keyspace-events selects the events and the channels: __keyspace@DB__:KEY, with the event as its
+// message (K), and __keyevent@DB__:EVENT, with the key (E). Threading: the server's one thread.
 #pragma once
 
 #include <string_view>

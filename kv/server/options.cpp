@@ -60,7 +60,7 @@ std::string unknown_option(const std::string& name) {
 }
 
 std::expected<std::string, std::string> contents_of(std::FILE* file, const std::string& path) {
-  // Not a std::ifstream: of a directory that throws.
+  // Not a std::ifstream: it throws if the file is a directory.
   bool read = file != nullptr;
   std::string text;
   if (file != nullptr) {
@@ -113,7 +113,7 @@ namespace {
 
 using Wrong = std::vector<std::string>;
 
-// The configuration file and those it includes. What is wrong: all of it, or the first.
+// Loads the configuration file and its includes. Returns all errors, or only the first.
 Wrong load_config(Settings& settings, const std::string& path, bool all) {
   std::expected<ConfigText, std::string> config;
   if (path == "-") {
@@ -140,7 +140,7 @@ Wrong load_config(Settings& settings, const std::string& path, bool all) {
   return wrong;
 }
 
-// The option at `at`, with its values; moves on behind them.
+// Applies the option at `at` with its values, and moves past them.
 std::expected<void, std::string> take_one_option(Settings& settings,
                                                  const std::vector<std::string>& arguments, std::size_t& at) {
   const std::string& name = arguments[at++];

@@ -1,4 +1,4 @@
-// The command line of weir-server: an optional configuration file, then --name value... as in the file.
+// The command line of weir-server: an optional configuration file, then --name value... as in that file.
 #pragma once
 
 #include <expected>
@@ -12,18 +12,18 @@ namespace weir::kv {
 
 struct StartOptions {
   Settings settings;
-  std::string config_file;  // absolute; "-" if it was read from standard input
-  std::string answer;       // --help or --version: print this and end
-  bool check = false;       // --check-config: say what is wrong and end
-  // With `check`, all that is wrong with the words and in the files; the settings are those that are right.
+  std::string config_file;  // absolute; "-": standard input
+  std::string answer;       // --help or --version: print this and exit
+  bool check = false;       // --check-config: report errors and exit
+  // With `check`: all errors in the words and files. The settings are then those that were right.
   std::vector<std::string> wrong;
 };
 
-// The error is fit to show a user.
+// The error is for a user to read.
 std::expected<StartOptions, std::string> parse_options(const std::vector<std::string>& arguments);
 
-// A configuration file, and what "include PATTERN" names, seen from `folder`: a pattern may match nothing, a
-// plain path may not. The errors are reasons.
+// Reads a configuration file, and the files that "include PATTERN" names, relative to `folder`. A pattern may
+// match nothing, but a plain path must exist. The errors are reasons.
 std::expected<ConfigText, std::string> read_config(const std::string& path);
 std::expected<std::vector<ConfigText>, std::string> read_included(const std::string& folder,
                                                                   const std::string& pattern);

@@ -1,13 +1,13 @@
-// client-output-buffer-limit: a client that makes the server keep more than that is closed, and loses what
-// waits for it.
+// client-output-buffer-limit: a client for which the server must keep more output than that is closed,
+// and its output is dropped.
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
 
 namespace {
-// They are told short errors. What of those cannot be sent for ten seconds is not read.
+// Strangers get only short errors. If these stay unsent for ten seconds, nobody is reading them.
 constexpr OutputLimit strangers_output{64 << 10, 1, 10};
-// What waits for them is elsewhere, too: kv/replication looks after it.
+// The output of replicas is kept elsewhere, too: kv/replication limits it.
 constexpr OutputLimit replicas_output{};
 }  // namespace
 
@@ -33,7 +33,7 @@ bool Server::limit_output(Client& client) {
   return true;
 }
 
-// Called when what could be sent has been.
+// Called after sending as much as possible.
 void Server::limit_unread_output(Client& client) {
   if (limit_output(client)) return;
   const OutputLimit& limit = output_limit_of(client);
@@ -44,7 +44,7 @@ void Server::limit_unread_output(Client& client) {
   if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = now_ms;
   const std::int64_t due = client.over_soft_limit_since_ms + limit.soft_s * 1000;
   if (now_ms > due) return close_over_limit(client);
-  // Looked at again although nothing more may be said to it.
+  // Look at the client again even if nothing more is sent to it.
   if (unread_output_due_ms_ == 0 || due + 1 < unread_output_due_ms_) unread_output_due_ms_ = due + 1;
   arm_timer();
 }

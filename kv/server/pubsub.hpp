@@ -1,4 +1,4 @@
-// Who listens to which channel, pattern and shard channel, and sending messages to them.
+// The subscriptions to channels, patterns and shard channels, and the sending of messages to them.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -23,14 +23,14 @@ class PubSub {
 
   explicit PubSub(Server& server) : server_(server) {}
 
-  // False: it was subscribed (or not) already.
+  // False: the client was already subscribed (or not subscribed).
   bool subscribe(Client& client, Kind kind, std::string_view topic);
   bool unsubscribe(Client& client, Kind kind, std::string_view topic);
-  // What it was subscribed to.
+  // Returns what it was subscribed to.
   TextSet unsubscribe_all(Client& client, Kind kind);
   void unsubscribe_all(Client& client);  // for a client that ends
 
-  // How many clients got it.
+  // Returns how many clients got the message.
   std::size_t publish(std::string_view channel, std::string_view message);
   std::size_t publish_shard(std::string_view channel, std::string_view message);
 

@@ -1,7 +1,7 @@
-// How fast a counter has grown lately: over about the last one and a half seconds, as Redis's
-// instantaneous_... fields are.
+// How fast a counter has grown lately: over about the last one and a half seconds, as in Redis's
+// instantaneous_... fields.
 //
-// Samples come at whatever times somebody passes by; an idle server takes none.
+// Samples are taken whenever the server does something; an idle server takes none.
 #pragma once
 
 #include <array>
@@ -16,12 +16,12 @@ class RecentRate {
     samples_[next_++ % samples_.size()] = {now_ms, counter};
   }
 
-  // A second. 0 while nothing is known.
+  // Per second. 0 while nothing is known.
   double at(std::int64_t now_ms, std::uint64_t counter) const {
     const Sample* from = nullptr;
     for (std::size_t back = 1; back <= samples_.size() && back <= next_; ++back) {
       const Sample& sample = samples_[(next_ - back) % samples_.size()];
-      // Beyond the window only where there is nothing within it.
+      // Use a sample beyond the window only if there is none within it.
       if (from != nullptr && now_ms - sample.ms > window_ms) break;
       if (sample.ms < now_ms) from = &sample;
     }

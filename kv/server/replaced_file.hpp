@@ -1,5 +1,5 @@
-// A small file whose contents are replaced as a whole: whoever looks, whenever the machine stops, sees the
-// old ones or the new ones.
+// Replaces a small file as a whole: a reader sees the old or the new contents, even if the
+// machine stops at any moment.
 #pragma once
 
 #include <expected>
@@ -8,8 +8,8 @@
 
 namespace weir::kv {
 
-// The file keeps its permissions; a new one is its owner's alone. The error is a reason and names the file as
-// `what`: "the ACL file".
+// The file keeps its permissions; only its owner can use a new file. The error is a reason and calls the
+// file `what`: "the ACL file".
 std::expected<void, std::string> replace_file(const std::string& path, std::string_view text,
                                               const std::string& what);
 

@@ -1,4 +1,4 @@
-// Between records and what snapshots say of them: limits of small collections, and how much a key was used.
+// Connects records to snapshots: the limits of small collections, and how much a key was used.
 #pragma once
 
 #include "kv/rdb/file_reader.hpp"
@@ -9,9 +9,9 @@ namespace weir::kv {
 class Server;
 
 rdb::Limits restored_limits(Server& server);
-// What is noted of the record's use under the server's maxmemory-policy, and when it expires.
+// The record's use under the server's maxmemory-policy, and its expiry.
 rdb::About about_record(const Server& server, const Record& record);
-// Notes it in a record, where the policy has a use for it.
+// Stores the use in a record if the policy needs it.
 void note_use(const Server& server, Record& record, const rdb::About& about);
 
 }  // namespace weir::kv

@@ -1,4 +1,4 @@
-// The server's life: clients coming and going, the end of a round, the timer. Execution is in execute.cpp.
+// The server's life: clients come and go, a round ends, the timer fires. Execution is in execute.cpp.
 #include "kv/server/server.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace weir::kv {
 
 namespace {
 
-// Beyond maxclients a few more are let in just to be told; past that they are closed without a word.
+// Beyond maxclients a few more clients are accepted to receive the error; the others are closed silently.
 constexpr std::size_t told_at_once = 128;
 
 constexpr std::string_view protected_mode_error =
@@ -77,7 +77,7 @@ void Server::shut_down() {
 
 void Server::move_use_clock() {
   constexpr std::int64_t minute_ms = 60'000;
-  // Keys that were restored may have been idle for longer than the server runs: for three years.
+  // Restored keys may have been idle for longer than the server has run: leave room for three years.
   constexpr std::int64_t tick_at_start = 1 << 30;
   last_tick_ = now_ms / use_tick_ms;
   use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick_ - started_ms / use_tick_ms);
@@ -88,8 +88,8 @@ void Server::move_use_clock() {
 
 void Server::settings_changed() {
   slow_cycles_ = 0;
-  // Marks made under another policy stay and are read as this one's until their keys are used again, as in
-  // Redis.
+  // Marks made under another policy stay. Until their keys are used again they are read as
+  // this policy's, as in Redis.
   const bool frequency = counts_frequency(static_cast<EvictionPolicy>(settings.maxmemory_policy));
   use_clock.notes = frequency ? UseClock::Notes::frequency : UseClock::Notes::time;
   use_clock.rules = {static_cast<std::uint32_t>(settings.lfu_log_factor),
@@ -154,8 +154,8 @@ void Server::close_because(Client& client, const std::string& why) {
 }
 
 bool Server::make_room() {
-  // A primary says what goes. While clients are paused the data stays as it is, and nothing that adds to it
-  // runs. While a snapshot is loaded, what acts on it is still to be read.
+  // The primary decides what a replica evicts. While clients are paused, the data is frozen and nothing adds
+  // to it. While a snapshot loads, the effects that change it are still to be read.
   if (!replication->follows() && !pause_.any() && !loading) return eviction_.make_room();
   eviction_.pause();
   return true;
@@ -200,7 +200,7 @@ void Server::end_round() {
   replication->end_round();
   keep_effects();
   if (gateway != nullptr) gateway->end_round();
-  // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
+  // Resuming a client may serve others, and flushing may resume some, so repeat until both lists are empty.
   while (!resumed_.empty() || !dirty_.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
     for (const std::uint64_t id : resumed) {
@@ -234,7 +234,7 @@ void Server::keep_effects() {
   if (aof::keep(*append_only)) return;
   std::vector<Client*> answered;
   for (const auto& [id, client] : clients) {
-    // Replicas are sent what is in memory, from which the log will be written anew.
+    // Replicas are sent what is in memory, and the log will be rewritten from that.
     if (!client->output.empty() && !client->is_replica()) answered.push_back(client.get());
   }
   for (Client* client : answered) client->close();
@@ -250,7 +250,7 @@ void Server::arm_timer() {
     if (!expires_in_time) break;
     if (const std::int64_t next = db->next_expiry_ms(); next != Record::never) sooner(next);
   }
-  // A little late, so that many go at once.
+  // A little late, so that many expire at once.
   if (due != 0) due = std::max<std::int64_t>(due, now_ms + (expiry_is_behind_ ? 1 : 100));
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
@@ -261,7 +261,7 @@ void Server::arm_timer() {
   sooner(pause_.until_ms());
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
-  // The clock that timers go by ends earlier than the times at which keys may expire.
+  // The timer's clock ends earlier than the times at which keys may expire.
   constexpr std::int64_t longest_wait_ms = 24 * 3'600'000;
   timer_.expires_after(std::chrono::milliseconds(std::clamp<std::int64_t>(due - now_ms, 1, longest_wait_ms)));
   timer_.async_wait([this](const std::error_code& cancelled) {
@@ -287,7 +287,7 @@ void Server::tick() {
   arm_timer();
 }
 
-// So many at a time that requests get their turn, and the rest a millisecond later.
+// Removes a limited number, so that requests get their turn; the rest follows a millisecond later.
 void Server::expire_due() {
   constexpr std::size_t at_once = 500;
   const std::uint64_t begin = cycles_now();
@@ -301,7 +301,7 @@ void Server::expire_due() {
   note_latency("expire-cycle", cycles_now() - begin);
 }
 
-// Lazily, and what does not fit maxmemory; in turn with whatever else there is to do.
+// Frees lazily deleted values and evicts above maxmemory, in turn with all other work.
 void Server::free_in_turns() {
   constexpr std::size_t at_once = 500;  // some 50 us
   if (!lazy_free.any() && (!eviction_.under_way() || script_suspended)) return;

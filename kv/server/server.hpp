@@ -1,10 +1,10 @@
-// The server: its databases, its clients, and how one request is executed.
+// The server: its databases, its clients, and the execution of one request.
 //
-// Everything runs on the thread of one io_context. A round: connections deliver bytes, clients cut them into
-// requests, execute() runs each and its reply joins the client's queue; at the end of the round end_round()
-// sends all queues, serves and frees what is left over.
+// Everything runs on the thread of one io_context. A round: connections deliver bytes, clients split them
+// into requests, and execute() runs each and adds its reply to the client's queue. At the end of the round
+// end_round() sends all queues, serves waiting clients and frees ended ones.
 //
-// Time comes from the clock given at construction and is read once for each delivery, so a test can set it.
+// Time comes from the clock given at construction, and is read once per delivery, so a test can set it.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -69,16 +69,16 @@ namespace cluster {
 class Gateway;
 }
 
-// What the outside gives the server; see main.cpp.
+// What the surrounding program gives the server; see main.cpp.
 struct Surroundings {
   std::function<std::int64_t()> clock_us;  // since 1970
   LogLine log;
   std::uint64_t seed = 0;
   std::string executable;
   std::string config_file;
-  std::string library_path;    // LD_LIBRARY_PATH, where RDMA libraries may be
+  std::string library_path;    // LD_LIBRARY_PATH, which may hold RDMA libraries
   std::function<void()> stop;  // SHUTDOWN
-  // Asks the system for descriptors for so many clients; returns for how many there are. Empty: any number.
+  // Asks the system for descriptors for so many clients; returns how many it can serve. Empty: any number.
   std::function<std::int64_t(std::int64_t clients)> make_way_for_clients;
   Disk disk;
 };
@@ -88,65 +88,65 @@ class Server {
   Server(asio::io_context& io, Settings initial, Surroundings given);
   ~Server();
 
-  // Loads the users, then opens the listeners that the settings ask for. The error is fit to show a user.
+  // Loads the users, then opens the listeners that the settings ask for. The error is for a user to read.
   std::expected<void, std::string> listen();
   std::uint16_t port(std::string_view type) const { return listeners.port_of_type(type); }
-  // Ends every client and listener; run() of the io_context returns when nothing is left.
+  // Closes every client and listener. The io_context's run() returns when nothing is left.
   void shut_down();
 
-  // A connection came in, through whichever listener.
+  // Takes a new connection from any listener.
   void accept(std::unique_ptr<Connection> connection);
 
-  // Runs one request; the reply is in the client's queue afterwards (or it is blocked).
-  // False: the client is paused and the request must be offered again later.
+  // Runs one request. Afterwards the reply is in the client's queue, or the client is blocked. False: the
+  // client is paused, and the request must be offered again later.
   bool execute(Client& client, Arguments arguments);
-  // The same after a gateway has decided that it is the request's turn.
+  // Likewise, after a gateway has decided that it is the request's turn.
   bool execute_here(Client& client, Arguments arguments);
   // Runs a command that has passed all checks: for EXEC and for blocked clients.
   void run(Client& client, const Command& command, Arguments arguments);
 
   void discard_transaction(Client& client);
-  // For blocking commands that found nothing: parks the client (or, when it is tried again, leaves it
-  // parked).
+  // For blocking commands that found nothing: parks the client. When the command is tried
+  // again, leaves it parked.
   void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null) {
     wait_for(call, call.arguments, std::move(keys), timeout_ms, null);
   }
-  // The same for a command that is tried again with other words.
+  // Likewise, for a command that is tried again with other words.
   void wait_for(const Call& call, Arguments words, std::vector<std::string> keys, std::int64_t timeout_ms,
                 NullForm null);
   std::size_t peak_memory() const { return std::max(peak_memory_, used_memory()); }
-  // Keeps the data within maxmemory, unless somebody else decides what goes; returns false if nothing more
-  // can be evicted.
+  // Keeps the data within maxmemory, unless something else decides what is evicted; returns false if
+  // nothing more can be evicted.
   bool make_room();
   void reset_stats() { stats = Stats(); }
-  // Recomputes everything derived from the settings.
+  // Recomputes everything that depends on the settings.
   void settings_changed();
   // See ClientPause.
   void pause(std::int64_t until_ms, Paused what);
   void end_pause();
   bool paused() const { return pause_.any(); }
 
-  // The client has something to send at the end of the round.
+  // The client has output to send at the end of the round.
   void will_flush(Client& client) {
     if (client.dirty) return;
     client.dirty = true;
     dirty_.push_back(&client);
   }
   void end_round();
-  // Call before replies leave: puts what was done into the log. If that was required and failed, clients
-  // whose replies wait are closed without them.
+  // Call before replies leave: writes the commands' effects to the log. If that is required and failed,
+  // closes the clients whose replies wait.
   void keep_effects();
-  // The client was served and continues with its next request at the end of the round.
+  // The client was served; it continues with its next request at the end of the round.
   void will_resume(Client& client);
-  // Ends the wait of a blocked command with an error; it counts as one of that command.
+  // Ends a blocked command with an error, which counts as an error of that command.
   void fail_blocked(Client& client, std::string_view error);
-  // Tries a blocked command again, for `key`; returns false if it still has to wait, and nothing was
-  // answered.
+  // Tries a blocked command again, for `key`. Returns false if it must still wait;
+  // then there was no reply.
   bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key);
-  // Ends the client if more output waits for it than client-output-buffer-limit ever allows; returns true if
-  // it did.
+  // Closes the client, and returns true, if more output waits for it than
+  // client-output-buffer-limit ever allows.
   bool limit_output(Client& client);
-  void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
+  void forget(Client& client);  // it ends: removes it from everything; freed at the end of the round
 
   void refresh_time() {
     now_us = surroundings.clock_us();
@@ -155,13 +155,13 @@ class Server {
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text) const;
-  // Arms the timer so that expired keys, blocked clients, idle clients, handshakes and strangers are handled
-  // in time.
+  // Arms the timer so that expired keys, blocked clients, idle clients, handshakes and
+  // strangers are handled in time.
   void arm_timer();
-  // Does what is due by the clock; the timer calls it.
+  // Called by the timer: does whatever is due.
   void tick();
 
-  // How fine the time of a key's last use is.
+  // The resolution of a key's time of last use.
   static constexpr std::int64_t use_tick_ms = 100;
 
   asio::io_context& io;
@@ -191,16 +191,16 @@ class Server {
   Effects effects{watches, blocking, tracking};
   const std::shared_ptr<aof::AppendOnly> append_only;  // the server's alone
   const std::unique_ptr<Scripts> scripts;
-  Client* serving = nullptr;  // whose command runs
-  // A command runs that may change what it looks up: a snapshot wants to see that first.
+  Client* serving = nullptr;  // the client whose command runs
+  // The running command may change what it looks up; a snapshot must see that first.
   bool changes_data = false;
-  bool expires_in_time = true;  // false, for tests: keys whose time has come go when somebody looks
+  bool expires_in_time = true;  // false, for tests: keys expire only when accessed
   const std::unique_ptr<Snapshots> snapshots;
-  std::unique_ptr<repl::Replication> replication;  // made last, and never null then
+  std::unique_ptr<repl::Replication> replication;  // made last; never null after that
   std::unique_ptr<cluster::Gateway> gateway;       // null: this server keeps the data itself
   std::optional<LoadProgress> loading;             // a snapshot is being read
   Loaded loaded;
-  bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
+  bool script_suspended = false;  // it exceeded its time: other clients get BUSY, and no data changes
   std::string run_id;
   Strangers strangers{settings, [this](Client& late, const std::string& why) { close_because(late, why); }};
   Transports transports;
@@ -212,7 +212,7 @@ class Server {
     return [this](LogLevel level, std::string_view text) { log(level, text); };
   }
   bool refuse(Client& client, const Command* command, Arguments arguments);
-  // The server did nothing else meanwhile: an event, where that is as long as latency-monitor-threshold.
+  // The server did nothing else meanwhile: an event if that reached latency-monitor-threshold.
   void note_latency(std::string_view kind, std::uint64_t cycles);
   void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);
   void reject(Client& client, const Command* command, std::string_view error);
@@ -231,7 +231,7 @@ class Server {
   void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
 
   std::int64_t last_tick_ = -1;
-  std::size_t peak_memory_ = 0;  // seen as the use clock moved
+  std::size_t peak_memory_ = 0;  // sampled as the use clock moves
   std::mt19937_64 random_;
   Handshakes handshakes_{settings,
                          [this](std::uint64_t id) {
@@ -250,14 +250,14 @@ class Server {
   asio::steady_timer timer_;
   asio::steady_timer free_timer_;
   std::int64_t timer_due_ms_ = 0;          // 0: not armed
-  bool expiry_is_behind_ = false;          // more keys are due than were removed at once
-  bool frees_in_turns_ = false;            // the timer for it runs
-  std::int64_t unread_output_due_ms_ = 0;  // when the next client will have been over its soft limit too long
+  bool expiry_is_behind_ = false;          // more keys are due than one step removes
+  bool frees_in_turns_ = false;            // its timer is running
+  std::int64_t unread_output_due_ms_ = 0;  // when the next client will exceed its soft limit too long
   std::uint64_t next_client_id_ = 1;
   bool still_waits_ = false;
-  // Of the client whose command runs: its errors that are in the statistics.
+  // The errors of the current command's client that are already counted.
   std::uint64_t counted_errors_ = 0;
-  std::uint64_t slow_cycles_ = 0;  // commands that took more are looked at for the slow log
+  std::uint64_t slow_cycles_ = 0;  // slower commands are checked for the slow log
 };
 
 }  // namespace weir::kv

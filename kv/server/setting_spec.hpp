@@ -1,5 +1,5 @@
-// A row of the table of settings: a name, where the value lives, what it may be, and whether it may change
-// while the server runs. Data only; settings.hpp has the table and what is done with it.
+// One row of the table of settings: the name, where the value is stored, its valid values, and whether it may
+// change while the server runs. Only data; settings.hpp has the table and its functions.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,14 @@ struct ChoiceSetting {
   int Settings::* member;
   std::span<const std::string_view> choices;
 };
-// Several words, kept as one line.
+// Several words, stored as one line.
 struct WordsSetting {
   std::string Settings::* member;
-  // Makes that line of them, or says what is wrong with them; null: they are joined.
+  // Makes that line, or returns what is wrong; null: the words are joined.
   std::expected<std::string, std::string> (*line)(std::span<const std::string> words) = nullptr;
 };
 struct OutputLimitSetting {};
-// Several in a file add up, and replace what was there before.
+// Several lines in one file add up and replace the earlier value.
 struct SavePointsSetting {};
 // A setting without effect; its value is in Settings::idle.
 struct IdleSetting {
@@ -47,14 +47,14 @@ struct IdleSetting {
   Form form;
   std::string_view initial;
 };
-// A switch for something that this server does not have: "no" is true, "yes" is refused with the reason.
+// A switch for a missing feature: "no" is accepted, "yes" is refused with the reason.
 struct AbsentSetting {
   std::string_view why;
 };
 using SettingKind = std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting,
                                  OutputLimitSetting, SavePointsSetting, AbsentSetting, IdleSetting>;
 
-// at_start_for_safety: could change, but a client that can set it could harm the host (Redis: "protected").
+// at_start_for_safety: could change, but a client that sets it could harm the host (Redis: "protected").
 enum class Change : std::uint8_t { any_time, at_start, at_start_for_safety };
 
 struct SettingSpec {

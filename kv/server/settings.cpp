@@ -364,7 +364,7 @@ const std::array specs{
 };
 
 Outcome assign_save_points(Settings& settings, std::span<const std::string> words) {
-  // One text is all of them; words of their own are one line of a file of several.
+  // One text holds all points; several words are one of several lines in a file.
   const auto points = read_save_points(words);
   if (!points) return std::unexpected(points.error());
   const bool adds = words.size() > 1 && settings.save_given && !settings.save.empty();
@@ -479,7 +479,7 @@ struct Assign {
   Outcome operator()(const SavePointsSetting&) const { return assign_save_points(settings, words); }
 
   Outcome operator()(const OutputLimitSetting&) const {
-    // A file gives words, CONFIG SET one text of several.
+    // A file gives words; CONFIG SET gives one text that holds several.
     const auto split =
         words.size() == 1 ? split_words(words.front()) : std::vector(words.begin(), words.end());
     if (!split) return std::unexpected("Unbalanced quotes in buffer limit configuration.");

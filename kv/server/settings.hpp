@@ -1,8 +1,8 @@
-// Everything that can be configured, with the defaults, and the table that names it for redis.conf, the
-// command line and CONFIG GET/SET.
+// All settings with their defaults, and the table that names them for redis.conf, the command
+// line and CONFIG GET/SET.
 //
-// A setting's text form is the same in all three places. The table is data: a name, where the value lives,
-// what it may be, and whether it may change while the server runs.
+// A setting has the same text form in all three places. The table is data: a name, where the value is stored,
+// its valid values, and whether it may change while the server runs.
 #pragma once
 
 #include <cstdint>
@@ -33,24 +33,24 @@ enum class EvictionPolicy : int {
 constexpr bool counts_frequency(EvictionPolicy policy) {
   return policy == EvictionPolicy::volatile_lfu || policy == EvictionPolicy::allkeys_lfu;
 }
-// Whether the time or the frequency of a key's use decides.
+// Whether the policy needs the time or the frequency of a key's use.
 constexpr bool notes_use(EvictionPolicy policy) {
   return counts_frequency(policy) || policy == EvictionPolicy::volatile_lru ||
          policy == EvictionPolicy::allkeys_lru;
 }
 
-// Limits on what may wait to be sent to one client; 0: none.
+// Limits on the unsent output of one client; 0: no limit.
 struct OutputLimit {
   std::int64_t hard_bytes = 0;
   std::int64_t soft_bytes = 0;
   std::int64_t soft_s = 0;
 };
 
-// As a port: one that the system chooses.
+// As a port: the system chooses one.
 inline constexpr std::int64_t any_port = -1;
 
 struct Settings {
-  // Where it listens. Port 0: not at all; any_port: a free one.
+  // Where it listens. Port 0: nowhere; any_port: a free port.
   std::int64_t port = 6379;
   std::string bind = "* -::*";
   std::int64_t tcp_backlog = 511;
@@ -77,7 +77,7 @@ struct Settings {
   std::string aclfile;
   int acl_pubsub_default = 1;  // allchannels, resetchannels
   std::int64_t acllog_max_len = 128;
-  std::vector<std::vector<std::string>> users;  // of `user` lines: the name, then the rules
+  std::vector<std::vector<std::string>> users;  // from `user` lines: the name, then the rules
   std::int64_t maxclients = 10000;
   std::int64_t timeout_s = 0;
   std::int64_t auth_timeout_s = 60;
@@ -113,12 +113,12 @@ struct Settings {
   bool daemonize = false;
   int enable_debug_command = 0;  // no, yes, local
   // Snapshots.
-  std::string save;  // save points, as read_save_points() reads them
+  std::string save;  // save points in the form that read_save_points() reads
   bool save_given = false;
   std::string dbfilename = "dump.rdb";
   bool rdbcompression = true, rdbchecksum = true, stop_writes_on_bgsave_error = true;
-  int protected_configs = 0;  // may be changed at run time: no, yes, local
-  // Servers that follow this one.
+  int protected_configs = 0;  // changeable at run time: no, yes, local
+  // Replicas of this server.
   std::int64_t repl_backlog_size = 1 << 20, repl_backlog_ttl_s = 3600;
   std::int64_t repl_timeout_s = 60, repl_ping_replica_period_s = 10;
   // The log of changes.
@@ -127,25 +127,25 @@ struct Settings {
   std::string appendfilename = "appendonly.aof", appenddirname = "appendonlydir";
   bool aof_load_truncated = true;
   std::int64_t auto_aof_rewrite_percentage = 100, auto_aof_rewrite_min_size = 64LL << 20;
-  // The server that it follows: "HOST PORT"; empty: none.
+  // The primary that it follows: "HOST PORT"; empty: none.
   std::string replicaof;
   std::string masteruser, masterauth;
   bool tls_replication = false, rdma_replication = false;
   bool replica_read_only = true, replica_serve_stale_data = true, replica_announced = true;
   std::int64_t replica_priority = 100, replica_announce_port = 0;
   std::string replica_announce_ip;
-  // The cluster whose commands it passes on: "HOST:PORT" of a node; empty: it keeps the data itself.
+  // The cluster that it forwards to: "HOST:PORT" of a node; empty: it keeps the data itself.
   std::string cluster_gateway;
   std::int64_t cluster_gateway_timeout_ms = 5000;
   bool tls_cluster = false;
-  std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
+  std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: those given, by name
   std::set<std::string_view> given_without_effect;  // names, for the log
 };
 
 std::span<const SettingSpec> setting_specs();
 const SettingSpec* find_setting(std::string_view name);  // either name, any case
 
-// The error is Redis's reason, without prefix: "argument must be 'yes' or 'no'".
+// The error is Redis's reason without its prefix: "argument must be 'yes' or 'no'".
 std::expected<void, std::string> assign_setting(Settings& settings, const SettingSpec& spec,
                                                 std::span<const std::string> words);
 std::string setting_text(const Settings& settings, const SettingSpec& spec);

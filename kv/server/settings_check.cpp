@@ -21,7 +21,7 @@ bool may(const std::string& path, int what) {
   return ::faccessat(AT_FDCWD, path.c_str(), what, AT_EACCESS) == 0;
 }
 
-// Empty: the file can be written, or made.
+// Why the file cannot be written; empty: it can be written or created.
 std::string why_not_written(const std::string& path) {
   if (may(path, W_OK)) return std::filesystem::is_directory(path) ? std::strerror(EISDIR) : "";
   if (errno != ENOENT) return std::strerror(errno);

@@ -1,5 +1,5 @@
-// What is wrong with settings that are right one by one: the files and folders that they name, and what makes
-// sense only together. It listens nowhere, and writes nothing.
+// Finds errors in settings that are valid one by one: in files and folders that they name, and in
+// combinations. It neither listens nor writes.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ class Server;
 inline constexpr std::string_view nothing_to_listen_on =
     "nothing to listen on: give --port, --unixsocket, --tls-port, --rdma-port or --rdma-tls-port";
 
-// Of a server that has done nothing yet; paths are seen from the working folder, as it will see them. Each is
-// fit to show a user.
+// Call on a server that has not done anything yet. Paths are relative to the working folder, as for the
+// server. Each error is for a user to read.
 std::vector<std::string> wrong_with_settings(Server& server);
 
 }  // namespace weir::kv

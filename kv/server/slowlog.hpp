@@ -1,4 +1,4 @@
-// The last commands that took long, newest first.
+// The most recent slow commands, newest first.
 #pragma once
 
 #include <cstdint>

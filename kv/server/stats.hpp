@@ -1,4 +1,4 @@
-// What the server has counted since it started, or since CONFIG RESETSTAT; and how fast that grows.
+// What the server has counted since it started or since CONFIG RESETSTAT, and the current rates.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -18,11 +18,11 @@ struct Stats {
   struct Calls {
     std::uint64_t calls = 0, rejected = 0, failed = 0;
     std::uint64_t cycles = 0;
-    LatencyHistogram latency;  // of calls that did not block, or of what served them once something came
+    LatencyHistogram latency;  // of calls that did not block, and of those that served a blocked client
   };
 
   Stats() = default;
-  Stats& operator=(Stats&&) = default;  // and no copies: `last_calls_` points into `by_command`
+  Stats& operator=(Stats&&) = default;  // no copies: `last_calls_` points into `by_command`
 
   std::uint64_t connections = 0, rejected = 0, commands = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t expired = 0, evicted = 0, hits = 0, misses = 0, error_replies = 0;

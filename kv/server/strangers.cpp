@@ -14,8 +14,8 @@ void Strangers::close_late(std::int64_t now_ms) {
     close_(*oldest().client, "no password for " + std::to_string(settings_.auth_timeout_s) + " s");
 }
 
-// Clients that hold seats without knowing the password must not keep out those that know it. Many of the
-// latter may come at once: each has a second.
+// Clients that hold seats without knowing the password must not keep out clients that know it. Many of those
+// may connect at once, so each client has a second to give the password.
 void Strangers::make_room(std::int64_t now_ms) {
   constexpr std::int64_t undisturbed_ms = 1000;
   const auto most = std::max<std::size_t>(static_cast<std::size_t>(settings_.maxclients) / 2, 1);

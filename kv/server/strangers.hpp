@@ -1,8 +1,8 @@
-// Clients that have not given the password yet, and when they came.
+// Clients that have not given the password yet, and when they connected.
 //
-// Every client is a stranger from connecting until AUTH, and again after RESET. It holds a seat meanwhile, so
-// its time is limited (auth-timeout); if strangers hold half of all seats, the one that has been here longest
-// makes room for the next. Client::charge() limits the memory that they hold.
+// Every client is a stranger from connecting until AUTH, and again after RESET. Meanwhile it holds a seat, so
+// its time is limited (auth-timeout). If strangers hold half of all seats, the oldest one makes room for the
+// next. Client::charge() limits the memory of strangers.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -22,7 +22,7 @@ class Client;
 // Not thread-safe: the server's loop uses it.
 class Strangers {
  public:
-  // Closes a client, which leaves; the reason is for the log.
+  // Closes a client, which then calls leave(); the reason is for the log.
   using Close = std::function<void(Client&, const std::string& why)>;
 
   Strangers(const Settings& settings, Close close) : settings_(settings), close_(std::move(close)) {}
@@ -35,13 +35,13 @@ class Strangers {
   void leave(std::uint64_t number) { here_.erase(number); }
 
   std::size_t size() const { return here_.size(); }
-  // When the stranger that has been here longest must have given the password; 0: there is none, or no limit.
+  // The deadline for the oldest stranger to give the password; 0: there is none, or no limit.
   std::int64_t next_deadline_ms() const;
   void close_late(std::int64_t now_ms);
   // Closes the oldest while strangers hold more than half of all seats.
   void make_room(std::int64_t now_ms);
 
-  // Bytes that they hold together, and the most that they may.
+  // The bytes held by all strangers together, and their limit.
   std::size_t bytes = 0;
   std::size_t most_bytes = 64u << 20;
 
@@ -55,7 +55,7 @@ class Strangers {
 
   const Settings& settings_;
   const Close close_;
-  absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in the order in which they came
+  absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in order of arrival
   std::uint64_t entered_ = 0;
 };
 

@@ -79,13 +79,13 @@ void Tracking::remember(std::uint64_t client, std::string_view key) {
   readers.ids.insert(std::ranges::lower_bound(readers.ids, client), client);
   ++items_;
   const auto most = static_cast<std::size_t>(server_.settings.tracking_table_max_keys);
-  // Two at a time, so that a limit that was lowered is reached although every read adds a key.
+  // Two at a time, so that a lowered limit is reached although every read adds a key.
   for (int i = 0; i < 2 && most != 0 && order_.size() > most; ++i) {
     forget_key(std::string(order_[server_.random() % order_.size()]->first));
   }
 }
 
-// Before the list grows: those that track no more leave it.
+// Removes clients that no longer track, before the list grows.
 void Tracking::drop_gone(Readers& readers) {
   const auto end = std::remove_if(readers.ids.begin(), readers.ids.end(), [this](std::uint64_t id) {
     const Client* client = find(id);
@@ -139,7 +139,7 @@ void Tracking::flushed() {
 }
 
 void Tracking::command_over(Client& client) {
-  // CLIENT CACHING is about the next command, or about all those of a transaction.
+  // CLIENT CACHING applies to the next command, or to all commands of a transaction.
   if (client.tracking != nullptr && client.tracking->caching && !client.transaction.open &&
       (client.last_command == nullptr || client.last_command->container != "client"))
     client.tracking->caching = false;
@@ -157,7 +157,7 @@ void Tracking::send_pending() {
 void Tracking::end_round() {
   if (!pending_.empty() && !server_.script_suspended) send_pending();
   if (!std::exchange(broadcasts_, false)) return;
-  // In order: which client hears what first does not hang on how a table is laid out.
+  // In order, so that the order of messages does not depend on a hash table.
   absl::btree_map<std::string_view, Prefix*> with_changes;
   for (auto& [prefix, state] : prefixes_) {
     if (!state.changed.empty()) with_changes.emplace(prefix, &state);
@@ -180,7 +180,7 @@ Client* Tracking::find(std::uint64_t id) const {
   return it == server_.clients.end() ? nullptr : it->second.get();
 }
 
-// Who hears what this client is to be told; null: the one it named has gone.
+// The client that is told in this client's place; null: the one it named has gone.
 Client* Tracking::receiver(Client& client) {
   return client.tracking->redirect == 0 ? &client : find(client.tracking->redirect);
 }
@@ -219,7 +219,7 @@ void Tracking::tell(Client& client, const Keys& keys) {
     reply.bulk("message");
     reply.bulk(channel);
   } else {
-    return;  // RESP2 has no way to tell it
+    return;  // RESP2 has no message for it
   }
   if (keys) {
     reply.array(keys->size());

@@ -1,14 +1,14 @@
-// CLIENT TRACKING: which clients cache which keys, and how they are told when a key changes.
+// CLIENT TRACKING: which clients cache which keys, and how they learn that a key has changed.
 //
-// By default the keys that a tracking client reads are remembered, each with the clients that read it; the
-// first change of a key tells them all and forgets the key. In BCAST mode nothing is remembered: the client
-// names prefixes and is told, once a round, of every changed key that begins with one of them.
+// By default the server remembers each key that a tracking client reads, with the clients that read it. The
+// first change of the key notifies them all and forgets the key. In BCAST mode nothing is remembered: the
+// client names prefixes, and once per round hears of every changed key that begins with one of them.
 //
-// Bounded: at most tracking-table-max-keys keys are remembered; beyond that a random key is forgotten, and
-// its clients are told as if it had changed. A key's list of clients is cleared of clients that have gone
-// before it grows. The keys that a BCAST client will be told of are those that one round changed.
+// Bounded: at most tracking-table-max-keys keys are remembered. Beyond that a random key is forgotten, and
+// its clients are told as if it had changed. Before a key's list of clients grows, clients that have gone are
+// removed from it. The pending keys of a BCAST client are those that one round changed.
 //
-// A client whose own command is being answered is told of changes after that answer, never within it.
+// A client is told of changes by its own command after the reply, never within it.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -35,11 +35,11 @@ namespace weir::kv {
 struct TrackingMode {
   bool broadcast = false;
   bool opt_in = false, opt_out = false;
-  bool no_loop = false;        // not what it changes itself
+  bool no_loop = false;        // skip its own changes
   bool caching = false;        // CLIENT CACHING was called for the next command
-  bool script_reads = false;   // the script that runs has read
-  bool broken = false;         // the client that should hear in its place has gone
-  std::uint64_t redirect = 0;  // who hears in its place; 0: itself
+  bool script_reads = false;   // the running script has read keys
+  bool broken = false;         // the client that should be told in its place has gone
+  std::uint64_t redirect = 0;  // id of the client told in its place; 0: itself
   absl::btree_set<std::string> prefixes;
 };
 
@@ -48,22 +48,22 @@ class Tracking {
   explicit Tracking(Server& server) : server_(server) {}
 
   bool any() const { return clients_ != 0; }
-  // `mode`'s prefixes are added to those the client has.
+  // Adds `mode`'s prefixes to those that the client has.
   void enable(Client& client, const TrackingMode& mode);
   void disable(Client& client);
 
-  // The client has run a command, alone or in a script. If it read, its keys are remembered; when a script
-  // has read, those that the script declared, too, as Redis 7.0 does.
+  // The client has run a command, alone or in a script. If it read, its keys are remembered. If a script has
+  // read, the keys that it declared are remembered too, as in Redis 7.0.
   void ran(Client& client, const Command& command, Arguments arguments);
-  // A key changed, through whatever client; or it went by itself: then who broadcasts hears nothing.
+  // A key changed, through any client. If it went by itself, BCAST clients hear nothing.
   void changed(std::string_view key);
   void forget_key(std::string_view key);
   // Every key may have changed.
   void flushed();
 
-  // The client's command is over: sends what was held back meanwhile.
+  // The client's command is over: sends what was held back.
   void command_over(Client& client);
-  // The round is over: who broadcasts hears what it changed.
+  // The round is over: tells BCAST clients of its changes.
   void end_round();
 
   std::size_t clients() const { return clients_; }
@@ -79,7 +79,7 @@ class Tracking {
   using Table = absl::node_hash_map<std::string, Readers, hash::Keyed, std::equal_to<>>;
   struct Prefix {
     std::vector<std::uint64_t> clients;
-    // The keys that changed, and who changed each last; 0: nobody's command did.
+    // The changed keys, and the client that changed each last; 0: not by a command of a client.
     absl::btree_map<std::string, std::uint64_t> changed;
   };
   // Null: all keys.
@@ -100,9 +100,9 @@ class Tracking {
   std::size_t clients_ = 0;
   std::size_t items_ = 0;
   Table table_;
-  std::vector<Table::value_type*> order_;  // all keys, in no order: so that a random one can be taken
+  std::vector<Table::value_type*> order_;  // all keys, unordered, to pick a random one
   TextMap<Prefix> prefixes_;
-  absl::btree_map<std::size_t, std::size_t> lengths_;  // of prefixes, and how many have it
+  absl::btree_map<std::size_t, std::size_t> lengths_;  // the lengths of prefixes, with their number
   bool broadcasts_ = false;                            // some Prefix has changed keys
   std::vector<std::pair<std::uint64_t, std::optional<std::string>>> pending_;
 };

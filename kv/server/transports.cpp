@@ -63,7 +63,7 @@ std::expected<void, std::string> Transports::start_tls() {
 
 std::expected<void, std::string> Transports::load_tls_again() {
   if (settings_.tls_port == 0 && settings_.rdma_tls_port == 0) {
-    tls_.reset();  // a TLS port that is opened later reads the files as they are then
+    tls_.reset();  // a TLS port opened later reads the files as they are then
     return {};
   }
   auto taken = load_tls(tls_files(settings_));

@@ -1,5 +1,5 @@
-// What connections of every type stand on: the poller of plain sockets, the RDMA engine, and TLS's
-// certificates. The engine and the certificates are loaded when somebody first needs them.
+// What connections of all types share: the poller of plain sockets, the RDMA engine and the TLS certificates.
+// The engine and the certificates are loaded when they are first needed.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -24,33 +24,33 @@ class Engine;
 
 namespace weir::kv {
 
-// The certificate that the server shows its clients, and what it asks of theirs.
+// The certificate that the server shows its clients, and what it demands of their certificates.
 transport::TlsFiles tls_files(const Settings& settings);
 
 class Transports {
  public:
-  // `end_round` runs after each round of input. `library_path` is where RDMA libraries may be.
+  // `end_round` runs after each round of input. `library_path` may name folders of RDMA libraries.
   Transports(asio::io_context& io, const Settings& settings, std::string library_path,
              std::function<void()> end_round, LogLine log);
 
   asio::io_context& io() { return io_; }
   SocketPoller& sockets() { return sockets_; }
-  // To be called after a round of input from sockets: the loop stays awake a little longer.
+  // Call after a round of input from sockets: the loop polls a little longer before it sleeps.
   void end_socket_round();
   const std::function<void()>& end_round() const { return end_round_; }
 
-  // Loads the provider and starts its engine, once. The error is fit to show a user.
+  // Loads the provider and starts its engine, once. The error is for a user to read.
   std::expected<void, std::string> start_rdma();
   rdma::Engine& rdma() { return *rdma_; }  // only after start_rdma()
   // "weir", "system", or empty while there is no RDMA.
   const std::string& rdma_provider() const { return rdma_provider_; }
 
   std::expected<void, std::string> start_tls();
-  // Rereads the certificates, for clients that connect from now on; keeps the old ones on failure.
+  // Rereads the certificates for clients that connect from now on. On failure the old ones stay.
   std::expected<void, std::string> load_tls_again();
   const std::shared_ptr<TlsSettings>& tls() const { return tls_; }
 
-  // Of all listeners for TLS together.
+  // Shared by all TLS listeners.
   const std::shared_ptr<transport::HandshakePlaces>& handshake_places() const { return places_; }
 
  private:
@@ -63,7 +63,7 @@ class Transports {
   const LogLine log_;
   waiting::IdleSpin idle_spin_;
   SocketPoller sockets_;
-  rdma::Engine* rdma_ = nullptr;  // the io_context's
+  rdma::Engine* rdma_ = nullptr;  // owned by the io_context
   std::string rdma_provider_;
   std::shared_ptr<TlsSettings> tls_;
   const std::shared_ptr<transport::HandshakePlaces> places_ = std::make_shared<transport::HandshakePlaces>();

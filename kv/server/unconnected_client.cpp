@@ -29,7 +29,7 @@ class NoConnection final : public Connection {
 
 std::unique_ptr<Client> make_unconnected_client(Server& server, std::string_view what) {
   auto client = std::make_unique<Client>(server, 0, std::make_unique<NoConnection>(what));
-  client->in_exec = true;  // nothing waits
+  client->in_exec = true;  // its commands do not block
   client->reply.mute();
   return client;
 }

@@ -1,5 +1,5 @@
-// A client whose requests do not come over a connection: they are a log's or a primary's. Nothing that it
-// runs waits, and nobody reads its replies.
+// A client without a connection: its requests come from a log or a primary. Its commands never block,
+// and nobody reads its replies.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace weir::kv {
 
 class Server;
 
-// `what` its requests are of, which it shows as its address: it outlives the client.
+// `what` names the source of its requests and is shown as its address. It must outlive the client.
 std::unique_ptr<Client> make_unconnected_client(Server& server, std::string_view what);
 
 }  // namespace weir::kv

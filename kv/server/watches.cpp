@@ -46,7 +46,7 @@ void Watches::expire(int db, std::string_view key) {
     const auto watched = std::ranges::find_if(
         client->transaction.watched,
         [&](const Transaction::Watched& candidate) { return candidate.db == db && candidate.key == key; });
-    // From now on it is a missing key like any other: a new value under its name is a change.
+    // From now on it counts as a missing key: a new value under its name is a change.
     if (!std::exchange(watched->expired, false)) client->transaction.broken = true;
   }
 }

@@ -1,4 +1,4 @@
-// Which clients watch which keys, for WATCH.
+// The keys that clients watch, for WATCH.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -23,14 +23,14 @@ class Watches {
   bool any() const { return !watchers_.empty(); }
   void watch(Client& client, Keyspace& db, std::string_view key, std::int64_t now_ms);
   void unwatch(Client& client);
-  // The key changed: those who watch it cannot EXEC.
+  // The key changed: clients that watch it cannot EXEC.
   void touch(int db, std::string_view key);
-  // The key expired and goes: the same, but for those who watched it when it had expired already.
+  // The key is removed as expired: likewise, except for clients that began to watch it after it had expired.
   void expire(int db, std::string_view key);
-  // Every key of a database changes: those that exist before or (for SWAPDB) in `replaced_by` count as
-  // changed.
+  // Every key of a database changes: keys that exist in it or (for SWAPDB) in
+  // `replaced_by` count as changed.
   void touch_all(Keyspace& db, Keyspace* replaced_by, std::int64_t now_ms);
-  // Whether a key the client watches has expired since.
+  // Whether a key that the client watches has expired since.
   bool any_expired(Client& client, const std::vector<std::unique_ptr<Keyspace>>& databases,
                    std::int64_t now_ms) const;
 
