@@ -20,7 +20,7 @@ namespace weir::kv {
 
 namespace {
 
-// A port that the system chose is told by its number.
+// If the system chose the port, the value is the chosen number.
 std::string value_of(const Server& server, const SettingSpec& spec) {
   if (const std::uint16_t port = server.listeners.port_of_setting(spec.name); port != 0)
     return std::to_string(port);
@@ -45,7 +45,7 @@ void config_get(const Call& call) {
   }
 }
 
-// What else has to happen when a setting changed.
+// Does what a changed setting requires beyond the new value.
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
   if (call.server.listeners.depend_on(spec.name)) {
     auto opened = call.server.listeners.open_again(spec.name);
@@ -55,7 +55,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
         (addresses ? "Failed to bind to specified addresses. " : "Unable to listen on this port. ") +
         opened.error());
   }
-  // A file's name may stay while its contents change: every CONFIG SET reads the files.
+  // A file may change under the same name: every CONFIG SET of these settings reads the files again.
   for (std::string_view certificates : {"tls-cert-file", "tls-key-file", "tls-key-file-pass",
                                         "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients"}) {
     if (spec.name == certificates) return call.server.transports.load_tls_again();
@@ -120,8 +120,8 @@ void config_set(const Call& call) {
       return failed(call[i * 2 + 2], done.error());
     }
   }
-  // Who is about to be accepted goes with a listener: one that is to stay as it is stays. To ask for any port
-  // is to ask for another.
+  // Reopening a listener drops clients that wait to be accepted, so a listener that stays as it is stays
+  // open. Asking for any port means asking for another port.
   const Settings wanted = settings;
   const auto stays = [&](const SettingSpec& spec) {
     const std::string text = setting_text(wanted, spec);
@@ -147,8 +147,8 @@ void config_resetstat(const Call& call) {
   call.reply.ok();
 }
 
-// The lines of users that a configuration file needs. None: there is a file of their own, or only the default
-// user, as it is without a line.
+// The lines for users that a configuration file needs. Empty: the users have their own file, or only the
+// default user exists and is as it would be without a line.
 std::vector<std::string> user_lines(const Server& server) {
   std::vector<std::string> lines;
   if (!server.settings.aclfile.empty()) return lines;

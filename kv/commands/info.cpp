@@ -27,7 +27,7 @@ namespace weir::kv {
 
 namespace {
 
-// Lines of one section.
+// Appends lines to one section.
 class Fields {
  public:
   explicit Fields(std::string& text) : text_(text) {}
