@@ -1,4 +1,4 @@
-// The subcommands of `weir`. Each takes the words after its name and gives the exit status.
+// The subcommands of `weir`. Each takes the words after its name and returns the exit status.
 #pragma once
 
 #include <span>
@@ -19,10 +19,10 @@ int rpc(std::span<const std::string> arguments);
 int tensor(std::span<const std::string> arguments);
 int completion(std::span<const std::string> arguments);
 
-// "weir run: what" on standard error, and the status for it.
+// Prints "weir run: what" on standard error and returns `status`.
 int complain(std::string_view subcommand, std::string_view what, int status = 2);
 
-// Prints `text`; `status`, or a complaint and `not_written` where standard output does not take it.
+// Prints `text` and returns `status`. If standard output fails, complains and returns `not_written`.
 int print_out(std::string_view subcommand, std::string_view text, int status, int not_written);
 
 }  // namespace weir::command

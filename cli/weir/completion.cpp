@@ -1,4 +1,4 @@
-// `weir completion SHELL`: the script that the package installs, for those who run from a build tree.
+// `weir completion SHELL`: prints the script that the package installs, for users of a build tree.
 #include <cstdio>
 
 #include "cli/weir/command.hpp"

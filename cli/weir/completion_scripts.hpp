@@ -1,4 +1,4 @@
-// The files of cli/completion/ as text; the build makes the definitions.
+// The files of cli/completion/ as text; the build generates the definitions.
 #pragma once
 
 namespace weir::command {

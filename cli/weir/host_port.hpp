@@ -1,4 +1,4 @@
-// "host:port", "[::1]:port" and ":port", as options take them.
+// Parses "host:port", "[::1]:port" and ":port", the forms that options take.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace weir::command {
 
 struct HostPort {
-  std::string host;  // without brackets; empty where none stands before the colon
+  std::string host;  // without brackets; empty if nothing stands before the colon
   std::uint16_t port = 0;
 };
 
-// The error is fit to print behind the name of the option.
+// The error is printed after the name of the option.
 std::expected<HostPort, std::string> read_host_port(std::string_view text);
 
 }  // namespace weir::command

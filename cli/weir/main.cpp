@@ -1,4 +1,4 @@
-// weir: the project's front door.
+// weir: the entrance to all of the project's tools.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 struct Subcommand {
   std::string_view name;
-  int (*function)(std::span<const std::string>) = nullptr;  // null: a program of its own
+  int (*function)(std::span<const std::string>) = nullptr;  // null: a separate program
 };
 constexpr Subcommand subcommands[] = {{"run", run},
                                       {"devices", devices},

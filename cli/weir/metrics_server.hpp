@@ -1,4 +1,4 @@
-// The page for Prometheus of a command that does nothing else (metrics/page_server.hpp).
+// Serves the Prometheus page of a command that does nothing else (metrics/page_server.hpp).
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace weir::command {
 
-// No host: every address. Port 0: a free one. Serves until the process ends, in this thread. Returns only
-// with an error, fit to print. `listening` is told where it listens.
+// Without a host, listens on all addresses; with port 0, on a free port. Serves in this thread until the
+// process ends. Returns only on failure, with an error to print. `listening` gets the address.
 std::string serve_metrics(const HostPort& where, const std::function<std::string()>& page,
                           const std::function<void(const std::string&)>& listening);
 

@@ -19,7 +19,7 @@ std::expected<void*, std::string> module_function(const char* file, const char* 
         looked_in += (looked_in.empty() ? "" : ", ") + path.string();
       continue;
     }
-    // Global: Open MPI loads components of its own, which expect libmpi's symbols to be there.
+    // Global: Open MPI loads components of its own, and they need to find libmpi's symbols.
     void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (module == nullptr) return std::unexpected(std::string(::dlerror()) + "; install what it misses");
     void* function = ::dlsym(module, symbol);

@@ -1,5 +1,5 @@
-// Parts of `weir` that need libraries which most of its runs do not (Open MPI, gRPC): shared objects in
-// lib/weir, loaded by the subcommand that wants one (docs/decisions/0009-modules-for-mpi-and-grpc.md).
+// Parts of `weir` that need libraries which most of its runs do not need (Open MPI, gRPC): shared objects in
+// lib/weir, loaded by the subcommand that needs them (docs/decisions/0009-modules-for-mpi-and-grpc.md).
 #pragma once
 
 #include <expected>
@@ -7,8 +7,8 @@
 
 namespace weir::command {
 
-// The function `symbol` of the module `file`, which stays loaded. The error says where it was looked for, or
-// what the loader missed, and what to do.
+// Returns the function `symbol` of the module `file`, which stays loaded. The error says where the module was
+// looked for or what the loader missed, and what to do.
 std::expected<void*, std::string> module_function(const char* file, const char* symbol);
 
 }  // namespace weir::command

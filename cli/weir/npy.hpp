@@ -10,8 +10,8 @@
 
 namespace weir::command {
 
-// The file's header; the array's bytes, in C order, follow it. What numpy has no dtype for is void of its
-// size.
+// The file's header; the array's bytes follow it in C order. A type without a numpy dtype
+// becomes void of the same size.
 std::string npy_header(const tensor::DType& dtype, std::span<const std::uint64_t> shape);
 
 }  // namespace weir::command

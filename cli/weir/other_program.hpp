@@ -1,5 +1,5 @@
-// Subcommands that are programs of their own, as git has them: `weir plan` becomes weir-plan, which lies
-// beside `weir`. So whoever builds or installs `weir` alone needs neither the planner nor rpc.
+// Subcommands that are separate programs, as in git: `weir plan` becomes weir-plan, which lies beside `weir`.
+// So `weir` can be built and installed without the planner and rpc.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace weir::command {
 
-// Does not return unless the program cannot be run, which it has said then: the status to exit with, 127
-// where it is not installed and 126 otherwise, as a shell does.
+// Returns only if the program cannot be run, after a message on standard error. Returns the exit status: 127
+// if the program is not installed and 126 otherwise, as a shell does.
 int become_other_program(const std::string& subcommand, std::span<const std::string> arguments);
 
 }  // namespace weir::command

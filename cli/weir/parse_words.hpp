@@ -1,4 +1,4 @@
-// The words after a subcommand's name, read by CLI11: what all subcommands do alike.
+// Reads the words after a subcommand's name with CLI11: what all subcommands do alike.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ class ParseError;
 
 namespace weir::command {
 
-// What is wrong, where to read on, and what was probably meant; fit to print.
+// What is wrong, where to read on, and what was probably meant, as text to print.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
 
-// Fills what `app` names. Where the command ends here, its exit status: 0 after its help, 2 after a
-// complaint.
+// Fills the variables that `app` binds. If the command ends here, returns its exit status: 0 after its
+// help, 2 after a complaint.
 std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
                                std::span<const std::string> arguments);
 

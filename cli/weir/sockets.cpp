@@ -1,4 +1,4 @@
-// `weir sockets`: which TCP connections of this user's programs go by RDMA, and why the others do not.
+// `weir sockets`: shows which TCP connections of this user's programs use RDMA, and why the others do not.
 #include <fmt/core.h>
 
 #include <charconv>

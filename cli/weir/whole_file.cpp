@@ -11,7 +11,7 @@
 namespace weir::command {
 namespace {
 
-// Not a std::ifstream: of a directory that throws.
+// Not a std::ifstream: reading a directory with one throws.
 std::expected<std::string, std::string> read_to_end(std::FILE* file, const std::string& name) {
   std::string text;
   char block[65536];
@@ -46,7 +46,7 @@ std::string write_whole_file(const std::filesystem::path& path, std::string_view
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error)
     return fmt::format("cannot make the directory {}: {}", path.parent_path().string(), error.message());
-  // A device, a pipe or a terminal is written to, not replaced.
+  // A device, a pipe or a terminal is written to and not replaced.
   const auto there = std::filesystem::status(path, error);
   const bool replaced = !std::filesystem::exists(there) || std::filesystem::is_regular_file(there) ||
                         std::filesystem::is_directory(there);

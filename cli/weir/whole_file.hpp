@@ -1,4 +1,4 @@
-// Files that are either there and whole or not there.
+// Writes files so that each is either whole or absent, and reads whole files.
 #pragma once
 
 #include <expected>
@@ -8,15 +8,15 @@
 
 namespace weir::command {
 
-// Writes beside `path` and renames over it; directories are made. What is no file, /dev/stdout say, is
-// written to. Empty, or what went wrong and where.
+// Writes a file beside `path` and renames it to `path`; makes missing directories. Writes directly to what is
+// not a regular file, such as /dev/stdout. Returns the error with its place, or nothing.
 std::string write_whole_file(const std::filesystem::path& path, std::string_view text);
 
-// Makes it, where it is not there, and sees whether files can be written into it: for who works long before
-// they are. Empty, or what went wrong.
+// Makes the directory if it is missing, and checks that files can be created in it, for a command that works
+// long before it writes them. Returns the error, or nothing.
 std::string make_directory(const std::filesystem::path& path);
 
-// All of a file, or of what a pipe gives until its end. The error says why and names it.
+// Reads a file whole, or a pipe to its end. The error gives the cause and the name.
 std::expected<std::string, std::string> read_whole_file(const std::string& path);
 std::expected<std::string, std::string> read_standard_input();
 

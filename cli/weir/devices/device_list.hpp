@@ -1,4 +1,4 @@
-// RDMA devices as `weir devices` shows them, whatever they were learnt from.
+// RDMA devices as `weir devices` shows them, from whatever source.
 #pragma once
 
 #include <expected>
@@ -10,8 +10,8 @@ namespace weir::command {
 struct DeviceGid {
   unsigned index;
   std::string gid;           // fe80::1, ::ffff:127.0.0.1
-  std::string type;          // "RoCE v2", "IB/RoCE v1"; empty: not told
-  std::string reaches = {};  // what is reached from it, and how; empty: not told
+  std::string type;          // "RoCE v2", "IB/RoCE v1"; empty: unknown
+  std::string reaches = {};  // what it can reach, and how; empty: unknown
 };
 
 struct DevicePort {
@@ -27,13 +27,13 @@ struct Device {
   std::vector<DevicePort> ports;
 };
 
-// From <sysfs_root>/class/infiniband; empty where there are none.
+// Read from <sysfs_root>/class/infiniband; empty if there are none.
 std::vector<Device> hardware_devices(const std::string& sysfs_root);
 
-// From the drop-in libibverbs in `library_directory`, loaded into this process. The error names the cause.
+// Asks the drop-in libibverbs in `library_directory`, loaded into this process. The error names the cause.
 std::expected<std::vector<Device>, std::string> software_devices(const std::string& library_directory);
 
-// 16 bytes in the notation of IPv6.
+// 16 bytes in IPv6 notation.
 std::string gid_text(const unsigned char (&raw)[16]);
 
 }  // namespace weir::command

@@ -1,4 +1,4 @@
-// `weir devices`: what verbs programs can use on this machine.
+// `weir devices`: shows what verbs programs can use on this machine.
 #include <fmt/core.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Hardware as the kernel describes it in sysfs, without loading any library: the two libibverbs share a
-// soname, and this process may need Weir's.
+// Hardware devices as the kernel describes them in sysfs, without loading any library: the system's
+// libibverbs and Weir's have the same soname, and this process may need Weir's.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ unsigned number_of(const fs::path& path) {
   return number;
 }
 
-// In numeric order: sysfs lists in none.
+// In numeric order, because sysfs lists entries in no order.
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::error_code none;
   std::vector<fs::path> entries;

@@ -1,4 +1,4 @@
-// The software NIC as its own libibverbs describes it: loaded by path, asked through the public ABI.
+// The software NIC as its own libibverbs describes it: loads that library by path and asks its public ABI.
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 
@@ -7,13 +7,13 @@
 
 #include "cli/weir/devices/device_list.hpp"
 
-#undef ibv_get_device_list  // macros of the header; here they name symbols
+#undef ibv_get_device_list  // the header defines macros; here they name symbols
 #undef ibv_query_port
 
 namespace weir::command {
 namespace {
 
-// The few functions asked for, as the library exports them.
+// The few functions that are needed, as the library exports them.
 struct VerbsCalls {
   decltype(&::ibv_get_device_list) get_device_list;
   decltype(&::ibv_free_device_list) free_device_list;
@@ -26,7 +26,7 @@ struct VerbsCalls {
   decltype(&::_ibv_query_gid_ex) query_gid_ex;  // null before IBVERBS_1.11
   const char* (*reaches)(const ibv_gid*);       // verbs/ibv/private_link.hpp
 
-  // The name of the first function that is missing; empty: complete.
+  // The name of the first missing function; empty: none is missing.
   std::string bind(void* library) {
     std::string missing;
     const auto take = [&](auto& call, const char* name) {
@@ -75,7 +75,7 @@ std::string gid_type(const VerbsCalls& verbs, ibv_context* context, std::uint32_
 
 DevicePort port_of(const VerbsCalls& verbs, ibv_context* context, std::uint8_t number) {
   DevicePort port{number, "unknown", {}, {}};
-  // The exported function fills the struct of the first ABI, which ends where ours is still zero.
+  // The exported function fills the struct of the first ABI. Later members keep their zeroes.
   ibv_port_attr attributes{};
   if (verbs.query_port(context, number, reinterpret_cast<_compat_ibv_port_attr*>(&attributes)) != 0)
     return port;

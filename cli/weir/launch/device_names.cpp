@@ -8,7 +8,7 @@ namespace weir::command {
 namespace {
 
 constexpr unsigned most = 16;
-constexpr std::size_t longest = 60;  // ibv_device.name has 64, and the number may grow
+constexpr std::size_t longest = 60;  // ibv_device.name has 64 bytes, and the number may grow
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 

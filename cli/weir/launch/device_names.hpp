@@ -1,4 +1,4 @@
-// The names of the devices that `weir run` was asked for.
+// The names of the devices that `weir run` is asked for.
 #pragma once
 
 #include <expected>
@@ -6,8 +6,8 @@
 
 namespace weir::command {
 
-// Comma-separated, counted up from the number at the end of `name`: ("mlx5_0", 2) is "mlx5_0,mlx5_1",
-// ("weir", 2) "weir0,weir1". The error is fit to print.
+// Comma-separated names, counted up from the number at the end of `name`: ("mlx5_0", 2) is "mlx5_0,mlx5_1"
+// and ("weir", 2) is "weir0,weir1". The error is text to print.
 std::expected<std::string, std::string> device_names(const std::string& name, const std::string& count);
 
 }  // namespace weir::command

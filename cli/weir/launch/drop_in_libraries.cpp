@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `error`: why it cannot be told, if it cannot.
+// `error` is set if the directory cannot be searched.
 bool holds_both(const fs::path& directory, std::error_code& error) {
   return fs::exists(directory / "libibverbs.so.1", error) && fs::exists(directory / "librdmacm.so.1", error);
 }

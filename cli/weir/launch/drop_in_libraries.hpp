@@ -1,5 +1,5 @@
-// Where Weir's libibverbs.so.1 and librdmacm.so.1 are: beside this program in a build tree, below lib/weir
-// once installed.
+// Finds Weir's libibverbs.so.1 and librdmacm.so.1: beside this program in a build tree, and below
+// lib/weir once installed.
 #pragma once
 
 #include <expected>
@@ -7,8 +7,8 @@
 
 namespace weir::command {
 
-// A directory with both. `given` (--lib-dir) is the only place looked at if it is not empty. The error says
-// where they were looked for.
+// A directory with both libraries. If `given` (--lib-dir) is not empty, no other place is searched. The error
+// lists the places that were searched.
 std::expected<std::string, std::string> find_drop_in_libraries(const std::string& given);
 
 }  // namespace weir::command

@@ -47,8 +47,8 @@ constexpr const char* rsocket_library = "/librspreload.so";
 constexpr const char* sockets_library = "/libweir_sockets.so";
 
 // The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
-// has no quoting. Where the path has a space, the libraries are preloaded by name, which is looked for in
-// LD_LIBRARY_PATH; the rest has no way out.
+// has no quoting. If the path has a space, the libraries are preloaded by name and found through
+// LD_LIBRARY_PATH. A path with a colon or semicolon cannot be used.
 bool linker_can_be_told(const std::string& directory) {
   return directory.find_first_of(":;") == std::string::npos;
 }
@@ -62,7 +62,7 @@ std::string to_preload(const std::string& directory, std::string_view library) {
 
 bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
-// What the program and all it starts inherit.
+// Sets what the program and all its children inherit.
 void set_environment(const Launch& launch, const std::string& libraries, const std::string& names) {
   ::setenv("LD_LIBRARY_PATH", in_front(libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
   ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
@@ -75,17 +75,17 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   const auto preload = [&](const char* name) {
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
   };
-  // A program's DT_RPATH comes before LD_LIBRARY_PATH, and a script may set that anew. A library that is
-  // loaded already comes before both: the dynamic linker knows it by its soname.
+  // A program's DT_RPATH precedes LD_LIBRARY_PATH, and a script may set LD_LIBRARY_PATH anew. A library that
+  // is already loaded precedes both: the dynamic linker finds it by its soname.
   preload(verbs_library);
   preload(cm_library);
-  if (readable(libraries + view_library)) preload(view_library);  // most programs do without
+  if (readable(libraries + view_library)) preload(view_library);  // most programs work without it
   if (launch.rsockets) preload(rsocket_library);
   if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
 }
 
-// Why `option` cannot be had: its library is not there. Empty: it is.
+// The message that `option` is not available because its library is missing. Empty: the library is there.
 std::string lacks(const std::string& libraries, std::string_view option, const char* library,
                   std::string_view target) {
   if (readable(libraries + library)) return {};

@@ -1,4 +1,4 @@
-// Becoming a program that runs on the software NIC: what `weir run` and `weir trace` share.
+// Replaces this process with a program that runs on the software NIC; `weir run` and `weir trace` share it.
 #pragma once
 
 #include <expected>
@@ -10,8 +10,8 @@
 
 namespace weir::command {
 
-// An option in front of the command. With a value, which is put into `value` (behind a comma if it has one
-// already and `list`), or without, which sets `flag`.
+// An option before the command. One with a value stores it in `value`; if `list` is set, it appends the value
+// after a comma. One without a value sets `flag`.
 struct LaunchOption {
   std::string_view name;
   std::string* value = nullptr;
@@ -19,25 +19,25 @@ struct LaunchOption {
   bool list = false;
 };
 
-// What the program is to see, and its words.
+// What the program is to see, and its command line.
 struct Launch {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids, mtu, sockets_peers;
   bool help = false, share_memory = false, no_process_vm = false, rsockets = false, sockets = false;
-  std::vector<std::pair<std::string, std::string>> environment;  // more of it
+  std::vector<std::pair<std::string, std::string>> environment;  // further variables
   std::span<const std::string> command;
 
-  std::vector<LaunchOption> options();  // those that set the members above
+  std::vector<LaunchOption> options();  // the options that set the members above
 };
 
-// Up to the command, which begins behind "--" or with the first word that is no option. The status to exit
-// with if they make no sense, which it has said then; `help` is the subcommand's text, which names them all.
+// Reads the options before the command, which begins after "--" or with the first word that is no option. On
+// an error it complains and returns the exit status; `help` is the subcommand's text, listing all options.
 std::expected<std::span<const std::string>, int> read_launch_options(std::string_view subcommand,
                                                                      std::span<const std::string> arguments,
                                                                      std::span<const LaunchOption> options,
                                                                      std::string_view help);
 
-// Does not return unless it fails, which it has said then: the status to exit with.
+// Returns only on failure, after a complaint: the exit status.
 int become(std::string_view subcommand, const Launch& launch);
 
 }  // namespace weir::command

@@ -15,7 +15,7 @@
 namespace weir::command {
 namespace {
 
-// What the kernel and the loader need to see of a file; nothing is trusted beyond what was read.
+// Reads what the kernel and the loader read of a file; trusts nothing that was not read.
 template <class Header>
 bool read_at(std::ifstream& file, std::uint64_t offset, Header& header) {
   file.clear();
@@ -43,7 +43,7 @@ std::optional<Elf64_Phdr> find_segment(std::ifstream& file, const Elf64_Ehdr& el
   return std::nullopt;
 }
 
-// The dynamic linker that the program names; nullopt: none, it is static.
+// The dynamic linker that the program names; nullopt: the program is static.
 std::optional<std::string> dynamic_linker_of(std::ifstream& file, const Elf64_Ehdr& elf) {
   const auto segment = find_segment(file, elf, PT_INTERP);
   if (!segment) return std::nullopt;
@@ -55,7 +55,7 @@ std::optional<std::string> dynamic_linker_of(std::ifstream& file, const Elf64_Eh
   return name.substr(0, name.find('\0'));
 }
 
-// C libraries whose dynamic linkers cannot load Weir's libraries, which are the GNU one's.
+// C libraries whose dynamic linkers cannot load Weir's libraries, which are built for the GNU C library.
 struct OtherLibc {
   std::string_view linker;  // begins the linker's file name
   std::string_view name;
@@ -74,7 +74,7 @@ bool read_elf(std::ifstream& file, Elf64_Ehdr& elf) {
   return read_at(file, 0, elf) && std::memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0;
 }
 
-// The interpreter that "#! /usr/bin/env python3" or "#!/bin/sh" names; empty if the file is no script.
+// The interpreter that "#! /usr/bin/env python3" or "#!/bin/sh" names; empty if the file is not a script.
 std::string interpreter_of_script(std::ifstream& file) {
   std::string line;
   file.clear();

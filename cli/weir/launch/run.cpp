@@ -1,5 +1,5 @@
-// `weir run`: any verbs program on the software NIC. It becomes the program (exec), with Weir's libraries in
-// front of the system's; nothing stays behind.
+// `weir run`: runs any verbs program on the software NIC. It becomes the program (exec), with Weir's
+// libraries before the system's; no parent process stays behind.
 #include <cstdio>
 
 #include "cli/weir/command.hpp"

@@ -1,4 +1,4 @@
-// `weir trace`: as `weir run`, and the program's NIC writes down what it is asked for and what comes of it.
+// `weir trace`: like `weir run`, but the program's NIC also records its requests and their outcomes.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ bool read_size(Sizes& size) {
   return size.bytes >> shift != 0;
 }
 
-// The decimal numbers of a list of decimal and 0x ones; empty: not such a list.
+// The numbers of a list, which may be decimal or 0x hexadecimal, as decimal; empty: not such a list.
 std::string read_queue_pairs(std::string_view list) {
   std::string numbers;
   while (!list.empty()) {
@@ -77,7 +77,7 @@ std::string read_queue_pairs(std::string_view list) {
   return numbers;
 }
 
-// An old one is emptied here, once: the processes append. They may have another working directory.
+// Empties an old file here, once, because the processes append. They may have another working directory.
 bool begin_file(std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return false;
@@ -86,12 +86,12 @@ bool begin_file(std::string& path) {
   return true;
 }
 
-// By another name, too. Not what takes everything, like /dev/null.
+// True also for two names of one file. False for files that take everything, like /dev/null.
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;
   if (a == b || fs::equivalent(a, b, error)) return true;
-  const auto one = fs::weakly_canonical(a, error);  // empty where it has none
+  const auto one = fs::weakly_canonical(a, error);  // empty if the path has none
   return !one.empty() && one == fs::weakly_canonical(b, error);
 }
 
@@ -114,7 +114,7 @@ int trace(std::span<const std::string> arguments) {
     return 0;
   }
   launch.command = *command;
-  if (launch.command.empty()) return become("trace", launch);  // which says so, before a file is emptied
+  if (launch.command.empty()) return become("trace", launch);  // it complains before a file is emptied
 
   const auto set = [&](const char* name, const std::string& value) {
     launch.environment.emplace_back(name, value);

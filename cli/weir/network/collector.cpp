@@ -1,5 +1,5 @@
-// `weir collector`: takes gNMI dial-out telemetry from `weir sim --telemetry` or from SONiC switches, writes
-// it down, and shows the last values to Prometheus.
+// `weir collector`: receives gNMI dial-out telemetry from `weir sim --telemetry` or from SONiC switches,
+// writes it to a file, and shows the last values to Prometheus.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ class Collector {
   }
 
  private:
-  // From gRPC's threads. False: not written, so the sender shall keep it.
+  // Called from gRPC's threads. Returns false if the lines were not written, so that the sender keeps them.
   bool take(const TelemetryNotification& notification) {
     const std::lock_guard lock(mutex_);
     if (!store_.is_new(notification)) return true;
@@ -72,7 +72,7 @@ class Collector {
   }
 
   const int out_;
-  std::mutex mutex_;  // lines of one notification stand together
+  std::mutex mutex_;  // keeps the lines of one notification together
   bool failed_ = false;
   CollectorStore store_;
 };
@@ -82,7 +82,7 @@ struct CollectorCommand {
   std::optional<HostPort> metrics_at;
 };
 
-// Until Ctrl-C, or until the page of metrics cannot be served. The signals are blocked in all threads.
+// Runs until Ctrl-C, or until the metrics page cannot be served. The signals are blocked in all threads.
 int serve(const CollectorCommand& command, Collector& collector, const sigset_t& ends) {
   std::atomic<bool> no_page{false};  // the page's thread; release before its signal, acquire after the wait
   if (command.metrics_at)
@@ -128,7 +128,7 @@ int run_collector(const CollectorCommand& command) {
   const int status = serve(command, collector, ends);
   module.stop_listening(receiver);
   std::fflush(nullptr);
-  ::_exit(status);  // the page's thread may be in the middle of an answer
+  ::_exit(status);  // the page's thread may be sending a response
 }
 
 }  // namespace

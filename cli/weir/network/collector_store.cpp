@@ -12,12 +12,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a sender, and of a series, metric and labels together: a gNMI path is some hundred bytes.
+// Limits a sender's name, and a series' metric plus labels. A gNMI path is some hundred bytes.
 constexpr std::size_t longest_name = 4096;
 
 constexpr std::string_view own_prefix = "weir_collector_";
 
-// Names of metrics may hold letters, digits, _ and :, and begin with no digit.
+// Metric names may contain letters, digits, _ and :, and must not begin with a digit.
 std::string metric_name(std::string_view text) {
   std::string name;
   for (const char c : text) {
@@ -26,11 +26,11 @@ std::string metric_name(std::string_view text) {
     if (digit && name.empty()) name += '_';
     name += letter || digit ? c : '_';
   }
-  if (name.starts_with(own_prefix)) name.insert(0, "_");  // a metric stands once in a page
+  if (name.starts_with(own_prefix)) name.insert(0, "_");  // a metric may appear only once in a page
   return name.empty() ? "_" : name;
 }
 
-// A number, or, as SONiC sends all of them, a text that is one.
+// Reads a number, or a text that is one: SONiC sends all numbers as text.
 std::optional<double> number_in(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
@@ -46,7 +46,7 @@ bool is_gauge(std::string_view metric) {
   return metric.ends_with("WATERMARK_BYTES") || metric.ends_with("OCCUPANCY_BYTES");
 }
 
-// nlohmann's dump() calls itself for each level, and a peer may send millions of them.
+// nlohmann's dump() recurses once for each level, and a peer may send millions of levels.
 constexpr int deepest = 64;
 bool too_deep(std::string_view text) {
   int depth = 0;
@@ -70,7 +70,7 @@ Json parsed(const char* text) {
 
 }  // namespace
 
-// From a path and its value to series:
+// A path and its value become series:
 //   COUNTERS/Ethernet0             {"SAI_...": "1"}
 //   COUNTERS/Ethernet0/Queues      {"Ethernet0:3": {"SAI_...": "1"}}
 //   COUNTERS/Ethernet*/SAI_...     {"Ethernet0": {"SAI_...": "1"}}
@@ -101,7 +101,7 @@ class CollectorStore::Walk {
     }
   }
 
-  // `name`: "Ethernet0", or "Ethernet0:3" of a queue or a priority group.
+  // `name`: "Ethernet0", or "Ethernet0:3" for a queue or a priority group.
   void counter(std::string_view name, std::string_view counter, const Json& json) {
     const auto number = number_in(json);
     if (!number) {
@@ -137,7 +137,7 @@ void CollectorStore::keep(const TelemetryNotification& notification) {
   const std::lock_guard lock(mutex_);
   ++notifications_;
   if (notification.sender[0] != '\0') {
-    // A sender that is forgotten can at worst be heard twice.
+    // At worst, a notification of a forgotten sender is counted twice.
     const std::string_view sender = std::string_view(notification.sender).substr(0, longest_name);
     if (last_of_.size() >= most_senders_ && !last_of_.contains(sender)) last_of_.erase(last_of_.begin());
     last_of_[std::string(sender)] = notification.timestamp;
@@ -159,7 +159,7 @@ void CollectorStore::keep_value(const std::string& metric, const Labels& labels,
       return;
     }
   }
-  constexpr std::size_t node_bytes = 128;  // what a map takes for an entry, about
+  constexpr std::size_t node_bytes = 128;  // about what a map uses for an entry
   const std::size_t bytes =
       labels.size() + node_bytes + (known == series_.end() ? metric.size() + node_bytes : 0);
   if (count_ >= most_series_ || metric.size() + labels.size() > longest_name ||

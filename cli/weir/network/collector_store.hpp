@@ -1,6 +1,6 @@
-// What a collector of telemetry keeps: the last value of every counter, for Prometheus, and what each sender
-// said last, so that what comes twice counts once. From any thread. Bounded in series and in their bytes:
-// what is beyond a limit is counted, not kept.
+// What a telemetry collector keeps: the last value of every counter, for Prometheus, and the last timestamp
+// of each sender, so that a repeated notification counts once. Thread-safe. The number of series and their
+// bytes are limited: values beyond a limit are counted, not kept.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class CollectorStore {
                           std::size_t most_bytes = std::size_t{256} << 20)
       : most_series_(most_series), most_senders_(most_senders), most_bytes_(most_bytes) {}
 
-  // Whether it is new: a sender's timestamps grow. A notification without sender always is.
+  // Whether it is new: a sender's timestamps grow. A notification without a sender always is.
   bool is_new(const TelemetryNotification& notification);
   void keep(const TelemetryNotification& notification);
 
-  // The text exposition format, version 0.0.4.
+  // In Prometheus's text exposition format, version 0.0.4.
   std::string metrics() const;
 
  private:
@@ -36,11 +36,11 @@ class CollectorStore {
   std::map<std::string, std::int64_t, std::less<>> last_of_;  // by sender
   std::map<std::string, std::map<Labels, double>> series_;    // by metric
   std::size_t count_ = 0;
-  std::size_t bytes_ = 0;  // that series_ takes, about
+  std::size_t bytes_ = 0;  // about what series_ uses
   std::uint64_t notifications_ = 0, repeated_ = 0, not_understood_ = 0, refused_ = 0;
 };
 
-// One line for each value, as `weir collector` writes them:
+// One line for each value, as `weir collector` writes it:
 // {"timestamp":...,"device":...,"path":...,"values":...}
 std::string json_lines(const TelemetryNotification& notification);
 

@@ -1,4 +1,4 @@
-// `weir plan`: a network file becomes headroom, marks, warnings, pictures and configuration.
+// `weir plan`: turns a network file into headroom, marks, warnings, pictures and configuration.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -62,7 +62,7 @@ int list_models() {
   return print_out("plan", out, 0, plan_not_written);
 }
 
-// All texts are made before the first file is, so that a fault on the way leaves nothing half-written.
+// Makes all texts before it creates the first file, so an error on the way leaves no partial output.
 int write_sonic(const fabric::Plan& plan, const std::string& directory) {
   std::vector<std::pair<fs::path, std::string>> files;
   for (const auto& kind : plan.switches)
@@ -99,7 +99,7 @@ int run_plan(const PlanCommand& command) {
     return complain("plan", trouble, plan_not_written);
   }
   const bool faulty = plan.has(fabric::Severity::fault);
-  // On the terminal the faults are in the report; whoever reads the report elsewhere sees them here.
+  // On the terminal the report shows the faults; if the report goes elsewhere, standard error shows them.
   if (command.format != "table" || !command.output.empty())
     for (const auto& finding : plan.findings)
       if (finding.severity != fabric::Severity::note) std::fputs(fabric::text(finding).c_str(), stderr);

@@ -1,4 +1,4 @@
-// `weir sim`: a scenario file becomes what would happen, as numbers and pictures.
+// `weir sim`: turns a scenario file into what would happen, as numbers and pictures.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -106,7 +106,7 @@ std::string summary_text(const sim::Summary& s, const sim::Simulation& simulatio
   return out;
 }
 
-// False: to its end. True: stopped before.
+// Runs to the end, or until stopped; returns true if it was stopped before the end.
 bool simulate(const SimCommand& command, sim::Simulation& simulation, SimTelemetry* telemetry) {
   const sim::Ticks interval = std::max<sim::Ticks>(1, simulation.experiment().counter_interval);
   sim::Ticks due = telemetry != nullptr ? interval : sim::no_time;
@@ -259,7 +259,7 @@ void declare_options(CLI::App& app, SimCommand& command) {
   app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");
 }
 
-// What makes no sense beside the rest of the command line.
+// What contradicts the rest of the command line.
 std::optional<std::string> at_odds(const SimCommand& command) {
   if (command.file.empty()) return "name a scenario file; see weir sim --help";
   if (command.csv && command.sweep.empty())
@@ -276,7 +276,7 @@ void print_warnings(const fabric::Plan& plan) {
     if (finding.severity != fabric::Severity::note) fmt::print(stderr, "{}", fabric::text(finding));
 }
 
-// The scenario's knobs, turned as --set says; nothing: it makes no sense, and that was said.
+// The scenario's knobs with the values of --set; nullopt, after a complaint: a value is invalid.
 std::optional<sim::Knobs> turned_knobs(const SimCommand& command, const sim::Scenario& scenario) {
   sim::Knobs knobs = scenario.knobs;
   for (const auto& word : command.set) {
@@ -301,7 +301,7 @@ std::optional<sim::Knobs> turned_knobs(const SimCommand& command, const sim::Sce
 void stop_on_signals() {
   struct sigaction action{};
   action.sa_handler = request_stop;
-  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends it at once
+  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends the process at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
@@ -327,7 +327,7 @@ int sim(std::span<const std::string> arguments) {
   const auto knobs = turned_knobs(command, *scenario);
   if (!knobs) return sim_misused;
   stop_on_signals();
-  // Ranks may find that they sweep different things, and then nothing is to be left.
+  // Ranks may find that they sweep different things, and then no directory may be left behind.
   if (told_by_mpirun("OMPI_COMM_WORLD_SIZE") <= 1 && !command.output.empty())
     if (const auto trouble = make_directory(command.output); !trouble.empty())
       return complain("sim", trouble, sim_not_written);

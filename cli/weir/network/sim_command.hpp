@@ -23,34 +23,34 @@ inline constexpr int sim_failed = 1, sim_misused = 2, sim_bad_input = 3, sim_not
 struct SimCommand {
   std::string file, output, telemetry;
   std::vector<std::string> set, sweep, fail_on;
-  unsigned jobs = 0;  // 0: as many as there are processors
+  unsigned jobs = 0;  // 0: one for each processor
   std::uint64_t telemetry_queue = 64u << 20;
   std::uint32_t telemetry_wait_ms = 10'000;
   bool json = false, csv = false, quiet = false, settings = false;
 };
 
-// Written by the signal handler, looked at between slices of events.
+// Set by the signal handler, read between slices of events.
 extern std::atomic<bool> sim_stop_requested;
 
-// "alpha=1" as its setting and the value. Nothing, and a complaint, where there is no such setting.
+// Splits "alpha=1" into the setting and its value. nullopt, after a complaint: no such setting.
 std::optional<std::pair<const fabric::sim::Knob*, std::string>> split_setting(const std::string& word,
                                                                               const char* option);
 
-// Exit status: 0, or sim_not_written after a complaint.
+// The exit status: 0, or sim_not_written after a complaint.
 int write_sim_files(const std::filesystem::path& directory,
                     const std::vector<std::pair<std::string, std::string>>& files);
 
-// sim_failed where one of what --fail-on names happened in a run, which standard error then says; else 0.
+// sim_failed if an event of --fail-on happened in a run, which standard error then reports; else 0.
 int verdict(const SimCommand& command, std::span<const fabric::sim::Summary> runs);
 
-// What mpirun tells a rank of itself, by the name of the environment variable; 0 where it was not mpirun.
+// A number that mpirun gives a rank in the environment variable `name`; 0 without mpirun.
 unsigned told_by_mpirun(const char* name);
 
-// sim_sweep.cpp: --sweep, here or split over MPI's ranks. Gives the exit status.
+// In sim_sweep.cpp: runs --sweep, here or split over MPI's ranks. Returns the exit status.
 int run_sweep(const SimCommand& command, const fabric::sim::Scenario& scenario,
               const fabric::sim::Knobs& knobs);
 
-// The progress line; on a terminal's standard error only.
+// The progress line, shown only if standard error is a terminal.
 class SimProgress {
  public:
   explicit SimProgress(bool quiet);

@@ -1,5 +1,5 @@
-// `weir sim --sweep`: the grid that the command line names, on the threads of this process or, started by
-// mpirun, on those of all ranks. Rank 0 writes and prints.
+// `weir sim --sweep`: runs the grid that the command line names on the threads of this process or, under
+// mpirun, on the threads of all ranks. Rank 0 writes and prints.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,8 +26,8 @@ namespace sim = fabric::sim;
 
 static_assert(std::is_trivially_copyable_v<sim::Summary>, "it travels between ranks as its bytes");
 
-// mpirun binds ranks to cores where it has enough of them, which the number of threads then follows; where it
-// does not, the ranks of a machine share it.
+// If mpirun has enough cores, it binds each rank to its own, and a rank uses as many threads as it has cores.
+// Otherwise the ranks of a machine share its cores.
 unsigned threads_of(const SimCommand& command) {
   if (command.jobs != 0) return command.jobs;
   const unsigned mine = std::max(1u, std::thread::hardware_concurrency());
@@ -36,7 +36,7 @@ unsigned threads_of(const SimCommand& command) {
   return bound ? mine : std::max(1u, mine / neighbours);
 }
 
-// FNV-1a over all that decides what the rows become.
+// FNV-1a over everything that determines the rows.
 std::uint64_t question_of(const SimCommand& command, const sim::Scenario& scenario) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&](std::string_view text) {
@@ -72,7 +72,7 @@ struct SplitSweep {
     sweep.rows[row].done = true;
     sweep.progress.runs(++sweep.done, sweep.rows.size());
   }
-  // Relaxed: it only says that nobody waits for the rest any more; nothing is read because of it.
+  // Relaxed: it only says that nobody waits for the rest any more; no other data depends on it.
   static bool stopped(void*) { return sim_stop_requested.load(std::memory_order_relaxed); }
 };
 
@@ -111,7 +111,7 @@ std::optional<std::vector<sim::SweepAxis>> read_axes(const SimCommand& command, 
     }
     axes.push_back(std::move(axis));
   }
-  // Values that are good each may be too much together.
+  // Values that are valid one by one may be too much together.
   for (const auto& row : sim::sweep_rows(axes)) {
     sim::Knobs turned = knobs;
     for (std::size_t i = 0; i < axes.size(); ++i) sim::set_knob(turned, *axes[i].knob, row.values[i]);

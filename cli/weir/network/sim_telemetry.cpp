@@ -15,7 +15,7 @@ namespace {
 
 namespace sim = fabric::sim;
 
-// Values are text, as SONiC's are, which come from Redis.
+// The values are text, like SONiC's, which come from Redis.
 class Counters {
  public:
   void add(std::string_view name, std::uint64_t value) {
@@ -142,7 +142,7 @@ void SimTelemetry::send_node(const sim::Simulation& simulation, std::uint32_t no
   if (changed.empty()) return;
   std::vector<TelemetryValue> values;
   for (const auto& [path, json] : changed) values.push_back({path.c_str(), json.c_str()});
-  // A collector knows by growing timestamps what it has seen.
+  // A collector recognizes repeated notifications by their timestamps, which must grow.
   last_ = std::max(last_ + 1, began_ + static_cast<std::int64_t>(simulation.now() / sim::ticks_per_ns));
   const TelemetryNotification notification{sender_.c_str(), last_, fabric.nodes[node].name.c_str(),
                                            values.data(), values.size()};

@@ -1,5 +1,5 @@
-// The counters of a run, streamed while it runs: what `weir sim --telemetry` sends, under SONiC's names. How
-// it travels is the module's (telemetry/).
+// Streams the counters of a run while it runs, for `weir sim --telemetry`, under SONiC's names. The module in
+// telemetry/ does the transport.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace weir::command {
 
 class SimTelemetry {
  public:
-  // `began`: ns since the epoch, what simulated time is counted from. The error says why there is no module.
+  // `began`: ns since the epoch, the start of simulated time. The error says why there is no module.
   static std::expected<SimTelemetry, std::string> open(const std::string& collector,
                                                        std::uint64_t queue_bytes, std::int64_t began);
   SimTelemetry(SimTelemetry&& other) noexcept;
   SimTelemetry& operator=(SimTelemetry&&) = delete;
   ~SimTelemetry();
 
-  // All counters of nodes of which some changed since the last time; of the others nothing.
+  // Sends all counters of each node where some changed since the last call; nothing for the other nodes.
   void send(const fabric::sim::Simulation& simulation);
-  // Waits for the collector, so long at most.
+  // Waits for the collector, at most so long.
   TelemetryCounts close(std::uint32_t wait_ms);
 
  private:
@@ -36,7 +36,7 @@ class SimTelemetry {
   std::int64_t began_, last_ = 0;
   std::string sender_;
   std::vector<std::vector<std::uint32_t>> ports_of_;  // by node
-  std::vector<std::string> sent_;                     // three texts a port: what was said last
+  std::vector<std::string> sent_;                     // three texts per port: what was sent last
 };
 
 }  // namespace weir::command

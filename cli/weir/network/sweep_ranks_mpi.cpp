@@ -1,8 +1,8 @@
-// The module of sweep_ranks.hpp on Open MPI. Messages:
-//   to rank 0    u64 row, or none or over, and with a row its result: "this became of it, give me another"
-//   from rank 0  u64 row, or over: "there is none left"
-// Each thread of the other ranks asks for itself, one at a time (MPI_THREAD_SERIALIZED); on rank 0 only the
-// thread that called speaks MPI, and its workers take rows from the same counter.
+// Implements sweep_ranks.hpp with Open MPI. Messages:
+//   to rank 0    u64 row and its result: "this is the result, send another row"; or none or over without one
+//   from rank 0  u64 row, or over: "no row is left"
+// Each thread of the other ranks asks for itself, one at a time (MPI_THREAD_SERIALIZED). On rank 0 only the
+// calling thread uses MPI, and its workers take rows from the same counter.
 #include <mpi.h>
 
 #include <atomic>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr int to_root = 1, from_root = 2;
 constexpr std::uint64_t none = ~std::uint64_t{0}, over = none - 1;
-// Runs take milliseconds to minutes. MPI has no descriptor to sleep on, so who waits looks again after this
-// long.
+// Runs take milliseconds to minutes. MPI has no descriptor to sleep on, so a waiting thread
+// checks again after this time.
 constexpr std::chrono::microseconds between_looks(200);
 
 struct Rank {
@@ -35,7 +35,7 @@ class Root {
  public:
   explicit Root(const Rank& rank) : rank_(rank), buffer_(sizeof(std::uint64_t) + rank.work.result_bytes) {}
 
-  // False: stopped.
+  // Returns false if it was stopped.
   bool run() {
     std::vector<std::jthread> workers;
     for (unsigned i = 0; i < rank_.work.threads; ++i) workers.emplace_back([this] { run_rows(); });
@@ -57,8 +57,8 @@ class Root {
 
  private:
   std::uint64_t take() {
-    // Relaxed: a number goes to one taker; the rows themselves are published by messages, joins and the
-    // mutex.
+    // Relaxed: each number goes to one taker; messages, joins and the mutex publish
+    // the rows themselves.
     const std::uint64_t row = next_.fetch_add(1, std::memory_order_relaxed);
     return row < rank_.work.rows ? row : over;
   }
@@ -74,7 +74,7 @@ class Root {
     }
   }
 
-  // True: that was the rank's last message.
+  // Returns true for the rank's last message.
   bool serve(int source) {
     MPI_Recv(buffer_.data(), static_cast<int>(buffer_.size()), MPI_BYTE, source, to_root, MPI_COMM_WORLD,
              MPI_STATUS_IGNORE);
@@ -134,7 +134,7 @@ class Helper {
     for (int arrived = 0;;) {
       MPI_Test(&request, &arrived, MPI_STATUS_IGNORE);
       if (arrived) return row;
-      if (rank_.stopped()) {  // the process ends without MPI_Finalize: nobody takes the answer any more
+      if (rank_.stopped()) {  // the process ends without MPI_Finalize: nobody takes the answer
         MPI_Cancel(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         return over;
@@ -147,7 +147,7 @@ class Helper {
   std::mutex speaking_;
 };
 
-// The first rank that sweeps something else than rank 0 does; 0: none. The same answer everywhere.
+// The first rank that does not sweep what rank 0 sweeps; 0: none. All ranks get the same answer.
 int other_question(const Rank& rank) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(rank.size));
   MPI_Allgather(&rank.work.question, sizeof(std::uint64_t), MPI_BYTE, all.data(), sizeof(std::uint64_t),

@@ -1,4 +1,4 @@
-// `weir rpc`: what functions a server has, and calling them.
+// `weir rpc`: lists the functions of a server, and calls them.
 #include <asio/co_spawn.hpp>
 #include <charconv>
 #include <cmath>
@@ -73,13 +73,13 @@ struct Request {
   bool names = false;
   StatsFormat stats = StatsFormat::table;
   std::string address, function, json, attachment, attachment_out;
-  std::string old_methods;  // of diff, which compares those of `address`; either may be a file
+  std::string old_methods;  // for diff, which compares those of `address`; either may be a file
   rpc::ConnectOptions connect;
   std::optional<double> timeout_s;
   std::string token, token_file, compress;
 };
 
-// What the token and compression options say of the connection.
+// Reads what the token and compression options say about the connection.
 std::optional<std::string> complete(Request& request) {
   if (!request.token.empty() && !request.token_file.empty())
     return "--token and --token-file: give one of them";
@@ -95,7 +95,7 @@ std::optional<std::string> complete(Request& request) {
   return std::nullopt;
 }
 
-// The words behind address and function as the array that they were meant to be; in quotes of the shell's.
+// The words after address and function as the array that the user meant, quoted for a shell.
 std::string as_array(std::span<const std::string> words) {
   std::string array = "'[";
   for (const std::string& word : words.subspan(3))
@@ -139,7 +139,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       const std::string& text = words[++i];
       const auto [end, error] =
           std::from_chars(text.data(), text.data() + text.size(), request.timeout_s.emplace());
-      const bool fits = *request.timeout_s > 0 && *request.timeout_s <= 1e6;  // nor is it a nan
+      const bool fits = *request.timeout_s > 0 && *request.timeout_s <= 1e6;  // and it is not a NaN
       if (error != std::errc() || end != text.data() + text.size() || !fits)
         return std::unexpected("--timeout takes seconds above 0, and 1000000 at most");
     } else if (word.starts_with("--")) {
@@ -174,7 +174,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   if (plain.size() > 2) request.function = plain[2];
   if (plain.size() > 3) request.json = plain[3];
   if (auto wrong = complete(request)) return std::unexpected(std::move(*wrong));
-  // Whoever says nothing for so long hangs, or is a server of something else.
+  // A server that is silent for so long hangs, or speaks another protocol.
   constexpr double enough_s = 5;
   const double asked_s = request.timeout_s.value_or(enough_s);
   const double patience_s = request.action == "call" ? std::max(asked_s, enough_s) : asked_s;
@@ -187,7 +187,7 @@ bool goes_over_rdma(const std::string& text) {
   return address && (address->scheme == rpc::Scheme::rdma || address->scheme == rpc::Scheme::rdma_tls);
 }
 
-// The libraries as the environment asks for them.
+// Opens the engine with the libraries that the environment names.
 std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
   if (!goes_over_rdma(request.address) && !goes_over_rdma(request.old_methods)) return std::nullopt;
   const auto variable = [](const char* name) {
@@ -221,7 +221,7 @@ int print_list(const std::vector<rpc::MethodInfo>& methods, bool names) {
   return 0;
 }
 
-// The word itself, what is in the file that it names behind @, or standard input.
+// The word itself, the contents of the file that it names after @, or standard input.
 std::expected<std::string, std::string> read_json(const std::string& word, bool input_is_taken) {
   const bool input = word == "-" || word == "@-";
   if (!input && !word.starts_with('@')) return word;
@@ -272,7 +272,7 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
   co_return 0;
 }
 
-// Who closes before it said anything may not speak the protocol.
+// A server that closes before it sent anything may not speak the protocol.
 std::string said_of(const rpc::Client& client, const std::string& address, const rpc::Error& error) {
   const bool silent = error.code == rpc::Errc::connection_lost && client.stats().bytes_received == 0;
   if (!silent || !address.starts_with("tcp:")) return said(error);
@@ -281,7 +281,7 @@ std::string said_of(const rpc::Client& client, const std::string& address, const
 
 using Methods = std::vector<rpc::MethodInfo>;
 
-// From a file, or a server.
+// Reads the methods from a file or asks a server.
 asio::awaitable<std::expected<Methods, std::string>> methods_of(std::string where, const Request& request) {
   std::error_code ignored;
   if (where.find("://") == std::string::npos && std::filesystem::exists(where, ignored)) {

@@ -13,7 +13,7 @@ namespace weir::command {
 
 namespace {
 
-// What of a text is shown in a message: one line at most, the place in it.
+// The part of a text that a message shows: at most one line, around the place.
 std::string excerpt(std::string_view text, std::size_t at) {
   constexpr std::size_t most = 60;
   const std::size_t from =
@@ -24,14 +24,14 @@ std::string excerpt(std::string_view text, std::size_t at) {
   return (from != 0 ? "..." : "") + shown + (from + most < text.size() ? "..." : "");
 }
 
-// Walks a type and the value of that type side by side, and gives the value with names. What a server says of
-// its types is not trusted: what does not parse, or nests too deeply, ends the walk and leaves the value as
-// it is.
+// Walks a type and the value of that type side by side, and returns the value with names. A server's
+// description of its types is not trusted: one that does not parse or nests too deeply ends the walk, and
+// the value is left as it is.
 class Namer {
  public:
   explicit Namer(std::string_view schema) : rest_(schema) {}
 
-  // What comes before is read over: later types may refer to what it defines.
+  // Skips what comes before: later types may refer to its definitions.
   Json named(const Json& plain, BodyOf part) {
     walk(nullptr);
     expect(" -> ");
@@ -45,9 +45,9 @@ class Namer {
     return broken_ || !whole ? plain : named;
   }
 
-  // The other way: what is wrong with the names in arguments, or in an item of the stream among them. Empty:
-  // nothing that a type says.
-  // The value itself becomes what is to be packed: bytes and keys of the types that they are to be.
+  // The other direction: returns what is wrong with the names in arguments, or in an item of the stream among
+  // them. Empty: no type contradicts them.
+  // The value itself becomes what is packed: bytes and map keys get the types of the schema.
   std::string wrong_in_arguments(Json& arguments) {
     packs_ = true;
     Json packable = walk(&arguments);
@@ -65,7 +65,7 @@ class Namer {
  private:
   static constexpr int deepest = 64;
 
-  // With null the type is only read over.
+  // With null the type is only skipped.
   Json walk(const Json* plain) {
     if (++depth_ > deepest) broken_ = true;
     Json named = plain != nullptr ? *plain : Json();
@@ -90,7 +90,7 @@ class Namer {
     return named;
   }
 
-  // As they are shown; any other text is the bytes that it is.
+  // Reads bytes as they are shown; any other text stands for its own bytes.
   static Json bytes_of(const Json& plain) {
     const std::string_view text = plain.get_ref<const std::string&>();
     std::vector<std::uint8_t> bytes;
@@ -126,7 +126,7 @@ class Namer {
       if (take("stream ")) {
         Json packable = walk(item_);
         if (item_ != nullptr) packable_item_ = std::move(packable);
-        --i;  // it is none of the arguments
+        --i;  // it is not one of the arguments
         continue;
       }
       const bool there = plain != nullptr && plain->is_array() && i < plain->size();
@@ -162,7 +162,7 @@ class Namer {
     if (plain != nullptr && plain->is_object())
       for (const auto& [key, one] : plain->items()) {
         rest_ = mapped;
-        named.get_ref<Json::object_t&>().emplace_back(key, walk(&one));  // no key is there twice
+        named.get_ref<Json::object_t&>().emplace_back(key, walk(&one));  // no key occurs twice
       }
     rest_ = mapped;
     walk(nullptr);
@@ -242,16 +242,16 @@ class Namer {
   void expect(std::string_view token) { broken_ |= !take(token); }
 
   std::string_view rest_;
-  std::map<std::string, std::string_view> records_;  // where the fields of each begin
-  const Json* item_ = nullptr;                       // of the stream among the arguments
+  std::map<std::string, std::string_view> records_;  // where the fields of each record begin
+  const Json* item_ = nullptr;                       // an item of the stream among the arguments
   std::optional<Json> packable_item_;
-  bool packs_ = false;  // else it names
+  bool packs_ = false;  // false: it names
   std::string wrong_;
   int depth_ = 0;
   bool broken_ = false;
 };
 
-// Bytes that are no text, as hexadecimal digits.
+// Shows bytes that are no text as hexadecimal digits.
 void show_binary(Json& value) {
   if (value.is_binary()) {
     std::string text = "0x";
@@ -269,7 +269,7 @@ void show_binary(Json& value) {
 }  // namespace
 
 namespace {
-// Of arrays and objects within each other, as the codec takes them: what walks a value calls itself for each.
+// Of arrays and objects within each other; the codec's limit, because a walk recurses once for each.
 constexpr int deepest = rpc::MsgpackReader::deepest;
 
 std::expected<Json, std::string> parse(std::string_view text) {
@@ -287,7 +287,7 @@ std::expected<Json, std::string> parse(std::string_view text) {
 
 bool nests_too_deeply(std::span<const std::byte> body) {
   rpc::MsgpackReader reader(body);
-  std::vector<std::size_t> left;  // values that are still to come in each array and map around
+  std::vector<std::size_t> left;  // values that are still to come in each open array and map
   while (!reader.failed() && !reader.at_end()) {
     std::size_t inside = 0;
     const rpc::MsgpackType type = reader.peek();

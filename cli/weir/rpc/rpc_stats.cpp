@@ -26,7 +26,7 @@ std::string duration(double us) {
   return text;
 }
 
-// How much smaller what was compressed became: "3.1x" of so many bytes, "-" of none.
+// How much smaller compression made the bytes: "3.1x", or "-" if nothing was compressed.
 std::string ratio(const rpc::CompressionCounts& counts) {
   if (counts.bytes_after == 0) return "-";
   char text[32];

@@ -1,4 +1,4 @@
-// What a server counted of its functions, as a table, JSON or Prometheus text.
+// Shows what a server counted for its functions, as a table, JSON or Prometheus text.
 #pragma once
 
 #include "rpc/client.hpp"
@@ -6,7 +6,7 @@
 namespace weir::command {
 
 enum class StatsFormat { table, json, prometheus };
-// The exit status.
+// Returns the exit status.
 asio::awaitable<int> show_stats(rpc::Client& client, StatsFormat format);
 
 }  // namespace weir::command

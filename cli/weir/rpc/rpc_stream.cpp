@@ -19,8 +19,8 @@ std::string said(const rpc::Error& error) { return std::string(name_of(error.cod
 
 namespace {
 
-// Lines of standard input as items. It is read as it comes: a terminal or pipe that gives nothing holds up
-// this program only.
+// Sends the lines of standard input as items. It reads them as they come: a terminal or pipe that gives
+// nothing blocks only this program.
 asio::awaitable<std::optional<std::string>> send_lines(rpc::EncodedStream& stream,
                                                        const std::string& schema) {
   asio::posix::stream_descriptor input(co_await asio::this_coro::executor, dup(STDIN_FILENO));
@@ -36,7 +36,7 @@ asio::awaitable<std::optional<std::string>> send_lines(rpc::EncodedStream& strea
       const auto item = item_from_json(line, schema);
       if (!item) co_return item.error();
       const auto written = co_await stream.write(*item);
-      if (!written) co_return std::nullopt;  // the result says why
+      if (!written) co_return std::nullopt;  // the result gives the reason
     }
     if (error) break;
   }

@@ -1,5 +1,5 @@
-// A stream from the shell: standard input as what the function reads, a line a value, and what it writes on
-// standard output.
+// A stream in the shell: the function reads the lines of standard input, one value each, and what it
+// writes goes to standard output.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace weir::command {
 
 std::string said(const rpc::Error& error);
-// The exit status. `schema` is the function's.
+// Returns the exit status. `schema` is the function's.
 asio::awaitable<int> run_stream(rpc::EncodedStream stream, std::string schema);
 
 }  // namespace weir::command

@@ -13,11 +13,11 @@ namespace weir::command {
 
 namespace {
 
-// Of a binary value that is MessagePack already.
+// Marks a binary value that is MessagePack already.
 constexpr Json::binary_t::subtype_type packed_already = 1;
 
-// Around a map. Text of a key within a key is quoted twice, and each time that doubles its backslashes:
-// thirty maps, each the key of the next, would be gigabytes.
+// Keys that a map may be nested in. Text of a key within a key is quoted twice, and each quoting doubles its
+// backslashes: thirty maps, each the key of the next, would take gigabytes.
 constexpr int most_keys_around = 2;
 
 void write(rpc::Bytes& out, const Json& value) {
@@ -53,7 +53,7 @@ void write(rpc::Bytes& out, const Json& value) {
   }
 }
 
-// `keys_around`: how many keys of maps the value is within.
+// `keys_around`: the number of map keys that contain the value.
 std::optional<Json> read(rpc::MsgpackReader& from, int keys_around);
 
 std::optional<Json> read_array(rpc::MsgpackReader& from, int keys_around) {
@@ -72,8 +72,8 @@ std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
   std::size_t pairs = 0;
   if (keys_around > most_keys_around || !from.map(pairs)) return std::nullopt;
   Json map = Json::object();
-  auto& members = map.get_ref<Json::object_t&>();  // whose own search begins at the front for each key
-  std::unordered_map<std::string, std::size_t, hash::Keyed> place_of;  // the last of the same key is taken
+  auto& members = map.get_ref<Json::object_t&>();  // its own search begins at the front for each key
+  std::unordered_map<std::string, std::size_t, hash::Keyed> place_of;  // the last one of equal keys counts
   for (std::size_t i = 0; i < pairs; ++i) {
     const auto key = read(from, keys_around + 1);
     if (!key || key->is_binary()) return std::nullopt;

@@ -1,7 +1,7 @@
-// JSON values as MessagePack and back, where one has what the other has not. Pure.
+// Converts JSON values to MessagePack and back, including what only one of them can express. Pure.
 //
-// Keys of maps that are no text are JSON in text: {"1": ...}, {"[1,2]": ...}. Bytes come as binary values of
-// Json's. Depth: that of the value, which the caller bounds.
+// Map keys that are not text become JSON within text: {"1": ...}, {"[1,2]": ...}. Bytes become Json's binary
+// values. The caller limits the depth of values.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ namespace weir::command {
 
 using Json = nlohmann::ordered_json;
 
-// JSON of at most so many arrays and objects within each other: what walks a value calls itself for each.
-// Throws TooDeep, or what Json::parse does.
+// Parses JSON with a limited nesting of arrays and objects, because a walk recurses once for each. Throws
+// TooDeep, or what Json::parse throws.
 struct TooDeep {};
 Json parse_no_deeper(std::string_view text, int deepest);
 
 std::vector<std::byte> pack(const Json& value);
-// What goes into a value that is packed later, as it is: JSON has no map with such keys. `map` is an object,
-// each key of which is JSON; nothing if one is not, or nests deeper than the codec takes.
+// A value to be packed later, unchanged, for a map whose keys JSON cannot have. `map` is an object whose keys
+// are all JSON; nullopt if a key is not, or nests deeper than the codec takes.
 std::optional<Json> with_keys_of_json(const Json& map);
-// Nothing: it is no MessagePack, or holds what JSON cannot show, as a map within a key within a key within a
-// key.
+// nullopt: the body is not MessagePack, or holds what JSON cannot show, such as a map within a key
+// within a key within a key.
 std::optional<Json> unpack(std::span<const std::byte> body);
 
 }  // namespace weir::command

@@ -1,4 +1,4 @@
-// What telemetry carries, in plain C: the module weir_telemetry.so and its caller are linked apart.
+// What telemetry carries, in plain C: the module weir_telemetry.so and its caller are linked separately.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct TelemetryValue {
 };
 
 struct TelemetryNotification {
-  const char* sender;      // whoever streams; notifications of one sender have growing timestamps
+  const char* sender;      // the process that streams; the timestamps of one sender grow
   std::int64_t timestamp;  // ns since the epoch
   const char* device;
   const TelemetryValue* values;

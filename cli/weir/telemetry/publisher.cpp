@@ -11,9 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between two looks at whether the queue is to be closed while no collector is there.
+// How often a stream without a collector checks whether the queue is to be closed.
 constexpr auto connect_patience = 200ms;
-// A collector that takes nothing for so long is treated as one that is away.
+// A collector that takes nothing for this long is treated as absent.
 constexpr auto push_patience = 10s;
 
 std::shared_ptr<grpc::Channel> channel_to(const std::string& collector) {
@@ -39,7 +39,7 @@ gnmi::SubscribeResponse message_of(const TelemetryNotification& from) {
   gnmi::SubscribeResponse message;
   auto& notification = *message.mutable_update();
   notification.set_timestamp(from.timestamp);
-  // SONiC's target names the database. A switch streams for itself; here one stream is for many of them.
+  // SONiC's target names the database. A switch streams only for itself; here one stream serves many devices.
   notification.mutable_prefix()->set_target("COUNTERS_DB");
   auto& device = *notification.mutable_prefix()->add_elem();
   device.set_name("device");
@@ -54,7 +54,7 @@ gnmi::SubscribeResponse message_of(const TelemetryNotification& from) {
 
 }  // namespace
 
-// One Publish call, from its beginning to its end. The thread that makes it writes; another one reads.
+// One Publish call, from beginning to end. The thread that makes the call writes; another thread reads.
 class Publisher::Stream {
  public:
   Stream(Publisher& publisher, gnmi::sonic::gNMIDialOut::Stub& stub) : publisher_(publisher) {
@@ -65,8 +65,8 @@ class Publisher::Stream {
 
   void cancel() { context_.TryCancel(); }
 
-  // Until the stream breaks or, with the queue closing, all is said. Gives whether all that was written
-  // arrived.
+  // Runs until the stream breaks or, once the queue is closing, everything is sent. Returns whether all
+  // that was written arrived.
   bool run() {
     bool whole = false;
     while (const auto* next = wait_for_next(whole))
@@ -89,7 +89,7 @@ class Publisher::Stream {
     publisher_.changed_.notify_all();
   }
 
-  // Copies, because an acknowledgement may remove the original meanwhile.
+  // Copies the message, because an acknowledgement may remove the original meanwhile.
   const gnmi::SubscribeResponse* wait_for_next(bool& whole) {
     std::unique_lock lock(publisher_.mutex_);
     const auto ready = [&] {
@@ -105,7 +105,7 @@ class Publisher::Stream {
       return nullptr;
     }
     ++publisher_.written_;
-    publisher_.changed_.notify_all();  // push() may make room of it
+    publisher_.changed_.notify_all();  // push() may remove it to make room
     current_ = publisher_.queue_[at].message;
     return &current_;
   }
@@ -120,7 +120,7 @@ class Publisher::Stream {
   std::unique_ptr<grpc::ClientReaderWriter<gnmi::SubscribeResponse, gnmi::sonic::PublishResponse>> call_;
   gnmi::SubscribeResponse current_;
   std::thread reader_;
-  bool over_ = false;  // under the publisher's mutex
+  bool over_ = false;  // guarded by the publisher's mutex
 };
 
 Publisher::Publisher(std::string collector, std::uint64_t queue_bytes)
@@ -209,7 +209,7 @@ TelemetryCounts Publisher::close(std::chrono::milliseconds wait) {
     give_up_at_ = Clock::now() + wait;
     changed_.notify_all();
     changed_.wait_until(lock, give_up_at_, [&] { return ended_; });
-    if (stream_ != nullptr) stream_->cancel();  // a collector that takes nothing would hold it in Write
+    if (stream_ != nullptr) stream_->cancel();  // else a collector that takes nothing would block it in Write
     changed_.notify_all();
     lock.unlock();
     thread_.join();

@@ -1,9 +1,9 @@
 // The sender of dial-out telemetry: a bounded queue of notifications, and a thread that keeps a Publish
-// stream to the collector, connects again when it breaks, and sends again what was not acknowledged. At least
-// once, in order.
+// stream to the collector, reconnects when it breaks, and repeats what was not acknowledged. Each
+// notification arrives at least once, in order.
 //
 // A collector acknowledges with PublishResponse.timestamp. One that never does (SONiC's "unidirectional") is
-// believed: what was written to it counts as delivered when room is needed or the stream ends well.
+// trusted: what was written to it counts as delivered when room is needed or the stream ends well.
 #pragma once
 
 #include <gnmi.pb.h>
@@ -55,13 +55,13 @@ class Publisher {
   std::condition_variable changed_;
   std::deque<Queued> queue_;   // not acknowledged yet, oldest first
   std::uint64_t first_ = 0;    // number of queue_.front(), counted from the first push
-  std::uint64_t written_ = 0;  // below this number: given to gRPC on the present stream
+  std::uint64_t written_ = 0;  // notifications before this number were given to gRPC on this stream
   std::uint64_t bytes_ = 0;
-  bool streaming_ = false;     // a collector is there
+  bool streaming_ = false;     // a collector is connected
   bool acknowledges_ = false;  // it has acknowledged something
   bool closing_ = false;
-  bool ended_ = false;        // the thread
-  Stream* stream_ = nullptr;  // while streaming_
+  bool ended_ = false;        // the thread has ended
+  Stream* stream_ = nullptr;  // non-null while streaming_
   Clock::time_point give_up_at_ = Clock::time_point::max();
   TelemetryCounts counts_{};
   std::thread thread_;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each stream has a thread of gRPC's; beyond this many peers wait.
+// gRPC uses a thread for each stream; peers beyond this many wait.
 constexpr int most_threads = 256;
 constexpr int most_message_bytes = 16 << 20;
 
@@ -68,8 +68,8 @@ std::string text_of(const gnmi::Path& path) {
   return text;
 }
 
-// Who a notification is of: the key that publisher.cpp writes; for a switch that streams for itself, its
-// address.
+// The device that a notification is about: the key that publisher.cpp writes, or the peer's address if a
+// switch streams for itself.
 std::string device_of(const gnmi::Notification& notification, const std::string& peer) {
   for (const auto& elem : notification.prefix().elem())
     if (const auto name = elem.key().find("name"); elem.name() == "device" && name != elem.key().end())
@@ -144,7 +144,7 @@ std::string Receiver::listen(const std::string& address) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two collectors on one port would each get half
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&parts_->service);
-  gpr_set_log_function([](gpr_log_func_args*) {});  // the caller says what is wrong, in a line
+  gpr_set_log_function([](gpr_log_func_args*) {});  // the caller reports the error in one line
   parts_->server = builder.BuildAndStart();
   gpr_set_log_function(nullptr);
   if (!parts_->server || port == 0) return {};

@@ -1,5 +1,5 @@
-// The collector's side of dial-out telemetry: takes Publish streams, hands on their notifications, and
-// acknowledges each by its timestamp once it is taken.
+// The collector's side of dial-out telemetry: receives Publish streams, hands on their notifications, and
+// acknowledges each by its timestamp after `receive` has taken it.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Receiver {
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
-  // Where it listens, port included, or nothing.
+  // Returns the address with its port; empty: it cannot listen.
   std::string listen(const std::string& address);
 
  private:

@@ -1,4 +1,4 @@
-// The exported face of weir_telemetry.so.
+// The functions that weir_telemetry.so exports.
 #include "cli/weir/telemetry/telemetry_module.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The seam to the module weir_telemetry.so, which alone knows gRPC and protobuf: notifications go in,
-// notifications come out. Plain C, because the two are linked apart
+// The interface to the module weir_telemetry.so, the only part that uses gRPC and protobuf: notifications go
+// in, and notifications come out. It is plain C, because the two are linked separately
 // (docs/decisions/0009-modules-for-mpi-and-grpc.md).
 #pragma once
 
@@ -11,17 +11,17 @@
 namespace weir::command {
 
 struct TelemetryModule {
-  // The sender's side. Calls from one thread at a time; nothing waits but where it says so.
+  // The sender's side. Call from one thread at a time; only the functions that say so wait.
   void* (*open)(const char* collector, std::uint64_t queue_bytes);
-  // Takes a copy. Waits while the queue is full and a collector takes from it; drops the oldest while none
-  // does.
+  // Queues a copy. If the queue is full, waits while a collector takes from it, and drops the
+  // oldest while none does.
   void (*push)(void* publisher, const TelemetryNotification* notification);
-  // Waits up to so long for what is still queued, frees.
+  // Waits at most so long for what is still queued, then frees the publisher.
   TelemetryCounts (*close)(void* publisher, std::uint32_t wait_ms);
 
-  // The collector's side. Null, and why, where it cannot listen. `receive` is called from gRPC's threads,
-  // several at a time; only when it gives true is the notification acknowledged, else the stream ends with an
-  // error and the sender tries again.
+  // The collector's side. Returns null, with the reason in `trouble`, if it cannot listen. `receive` is
+  // called from gRPC's threads, several at a time. If it returns true, the notification is acknowledged.
+  // Otherwise the stream ends with an error and the sender tries again.
   void* (*listen)(const char* address, void* self, bool (*receive)(void* self, const TelemetryNotification*),
                   char* bound, char* trouble, std::size_t room);
   void (*stop_listening)(void* receiver);
