@@ -28,7 +28,7 @@ class Receiver final : public Connection {
   rdma::Result<bool> established(Clock::time_point now);
 
   // A group of receives. *request is nullptr where `slots` groups are under way. `optional`: the caller sees
-  // by itself when the data is there.
+  // by itself when the data is there, so a device that needs nobody's help may say at once that it is done.
   Status irecv(std::span<void* const> data, std::span<const std::size_t> bytes, std::span<const int> tags,
                std::span<Region* const> regions, bool optional, Request** request);
   Status test(Request& request, int* done, int* bytes) override;
