@@ -10,7 +10,7 @@ struct Row {
   std::string_view name, next_step;
 };
 // By number.
-constexpr std::array<Row, 14> rows = {{
+constexpr std::array<Row, 15> rows = {{
     {"ok", "Nothing went wrong."},
     {"not_published", "Publish the array first, or give fetch a timeout to wait for it."},
     {"superseded", "Fetch again: a newer version is there. Publish with a larger keep for slow readers."},
@@ -29,6 +29,7 @@ constexpr std::array<Row, 14> rows = {{
      "Open the hub with push_names that cover the name, and push_from that covers this peer, or none."},
     {"closed", "Connect again."},
     {"device", "See `weir doctor`; the message says what the device refused."},
+    {"no_gpu", "Install NVIDIA's driver, or copy the array to host memory first."},
 }};
 
 }  // namespace

@@ -24,6 +24,7 @@ enum class Errc : std::uint16_t {
   refused = 11,     // the hub takes no arrays of this name
   closed = 12,
   device = 13,  // the RDMA device or its library refuses (text says why)
+  no_gpu = 14,  // an array lies in GPU memory, and the GPU or its driver cannot be used (text says why)
 };
 
 // "peer_gone"; "unknown" for other numbers.

@@ -51,7 +51,8 @@ enum weir_tensor_code {
   WEIR_TENSOR_PROTOCOL = 10,
   WEIR_TENSOR_REFUSED = 11,
   WEIR_TENSOR_CLOSED = 12,
-  WEIR_TENSOR_DEVICE = 13
+  WEIR_TENSOR_DEVICE = 13,
+  WEIR_TENSOR_NO_GPU = 14
 };
 
 /* "peer_gone"; "unknown" for a number that this library does not know. Never NULL. */
@@ -236,6 +237,30 @@ WEIR_TENSOR_API void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_ten
  * kernel. Each piece holds a descriptor. NULL if there is none left. */
 WEIR_TENSOR_API void* weir_tensor_empty(size_t bytes);
 WEIR_TENSOR_API void weir_tensor_empty_free(void* memory);
+
+/* ---- GPU memory ---- */
+
+/* Of CUDA's GPUs. Arrays are published from host memory and fetched to it; what lies in a GPU's memory is
+ * copied there first, and back afterwards. NVIDIA's driver, libcuda.so.1, is loaded at the first call of
+ * these; WEIR_TENSOR_NO_GPU says that there is none, or what it refused. `device` is CUDA's number of the
+ * GPU.
+ *
+ * The copies of a GPU run on one stream, *stream (a CUstream of its primary context): make it wait for who
+ * writes to the GPU's memory, or still reads it, before a copy begins. */
+WEIR_TENSOR_API int weir_tensor_gpu_stream(int device, void** stream, weir_tensor_error* error);
+/* Begin a copy, to host memory and from it. */
+WEIR_TENSOR_API int weir_tensor_gpu_read(int device, void* host, const void* gpu_memory, size_t bytes,
+                                         weir_tensor_error* error);
+WEIR_TENSOR_API int weir_tensor_gpu_write(int device, void* gpu_memory, const void* host, size_t bytes,
+                                          weir_tensor_error* error);
+/* Until every copy that was begun is done. */
+WEIR_TENSOR_API int weir_tensor_gpu_wait(int device, weir_tensor_error* error);
+/* Host memory for such copies: pinned, as far as 2 GiB are not pinned already, and shared as
+ * weir_tensor_empty() is. What is in it is unspecified. It is used again, so it costs little. */
+WEIR_TENSOR_API int weir_tensor_staging_take(int device, size_t bytes, void** memory,
+                                             weir_tensor_error* error);
+/* Once for each; not while a version lies there or a copy is under way. */
+WEIR_TENSOR_API void weir_tensor_staging_give_back(void* memory);
 
 #ifdef __cplusplus
 }

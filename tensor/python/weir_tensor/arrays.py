@@ -1,6 +1,6 @@
 """Python's arrays as the library sees them, and back: dtypes, shapes, addresses.
 
-Taken: what has `__array_interface__` (numpy), `__dlpack__` (torch and others, in host memory) or the buffer protocol
+Taken: what has `__array_interface__` (numpy), `__dlpack__` (torch and others, in host memory or CUDA's) or the buffer protocol
 (bytes, array.array, memoryview). Given: numpy arrays where numpy is there and has the dtype, else an `Array`, which
 DLPack's consumers take (`torch.from_dlpack`). Nothing is copied, but arrays that are not contiguous.
 """
@@ -10,7 +10,7 @@ import sys
 from math import prod
 from typing import NamedTuple
 
-from . import dlpack
+from . import dlpack, gpu
 from .errors import BadArray
 from .library import Array as CArray
 from .library import word
@@ -31,12 +31,14 @@ def _extents(shape):
 class Described:
     """An array's dtype, shape and address; `holder` keeps the memory there."""
 
-    __slots__ = ("kind", "bits", "lanes", "shape", "address", "holder", "staged", "_shape")
+    __slots__ = ("kind", "bits", "lanes", "shape", "address", "holder", "staged", "gpu", "place", "staging", "_shape")
 
     def __init__(self, kind, bits, lanes, shape, address, holder, staged=False) -> None:
         self.kind, self.bits, self.lanes = kind, bits, lanes
         self.shape, self.address, self.holder = tuple(shape), address, holder
         self.staged = staged  # a contiguous copy was made
+        self.gpu = None  # or the number of the GPU that `address` is of; the library then sees `place`, in host memory
+        self.place = self.staging = None
 
     @property
     def nbytes(self) -> int:
@@ -50,7 +52,7 @@ class Described:
         into.dimensions = len(self.shape)
         self._shape = _extents(self.shape)
         into.shape = self._shape
-        into.data = self.address
+        into.data = self.address if self.gpu is None else self.place
         return into
 
 
@@ -84,20 +86,22 @@ def _by_interface(array, interface, writable: bool) -> Described:
     return Described(kind, 8 * itemsize, 1, shape, address, array, staged)
 
 
-def _by_dlpack(array, writable: bool) -> Described:
-    if str(getattr(array, "dtype", "")) == "torch.bool":  # not in a capsule before torch 2.2; numpy has the same memory
+def _by_dlpack(array, writable: bool, ordered=None) -> Described:
+    if str(getattr(array, "dtype", "")) == "torch.bool" and dlpack.device_of(array)[0] == dlpack.CPU:  # not in a capsule before torch 2.2; numpy has the same memory
         array = array.detach().numpy()
         return _by_interface(array, array.__array_interface__, writable)
-    held = dlpack.take(array)
+    held = dlpack.take(array, ordered)
     itemsize = held.bits * held.lanes // 8
     if held.strides is not None and 0 not in held.shape and not _contiguous(
             held.shape, [stride * itemsize for stride in held.strides], itemsize):
         if writable or not hasattr(array, "contiguous"):
             raise BadArray("the array is not contiguous")
-        packed = _by_dlpack(array.contiguous(), writable)
+        packed = _by_dlpack(array.contiguous(), writable)  # ordered anew: it has just begun
         packed.staged = True
         return packed
-    return Described(held.kind, held.bits, held.lanes, held.shape, held.address, held)
+    described = Described(held.kind, held.bits, held.lanes, held.shape, held.address, held)
+    described.gpu = held.gpu
+    return described
 
 
 class _Buffer:
@@ -131,12 +135,13 @@ def _by_buffer(array, writable: bool) -> Described:
     return Described(kind, bits, 1, view.shape, held.address, held)
 
 
-def describe(array, writable: bool = False) -> Described:
+def describe(array, writable: bool = False, ordered=None) -> Described:
+    """`ordered`: see dlpack.take."""
     interface = getattr(array, "__array_interface__", None)
     if interface is not None:
         return _by_interface(array, interface, writable)
     if hasattr(array, "__dlpack__"):
-        return _by_dlpack(array, writable)
+        return _by_dlpack(array, writable, ordered)
     if isinstance(array, Array):
         return Described(array.kind, array.bits, array.lanes, array.shape, array.address, array)
     try:
@@ -145,16 +150,25 @@ def describe(array, writable: bool = False) -> Described:
         raise BadArray(f"{type(array).__name__} is no array: {why}") from why
 
 
+def describe_for_reading(array):
+    """As `describe`; what lies on a GPU was copied to host memory. And how many bytes were."""
+    described = describe(array)
+    return described, gpu.bring([described])
+
+
 def describe_tree(tree):
-    """The arrays of a mapping for the library, how many, and what has to be kept as long as they are used."""
-    described = [describe(array) for array in tree.values()]
+    """The arrays of a mapping for the library, how many, what has to be kept as long as they are used, and how many bytes
+    came from GPUs."""
+    ordered = set()
+    described = [describe(array, ordered=ordered) for array in tree.values()]
+    from_gpus = gpu.bring(described)
     names = [word("a name", key) for key in tree]
     arrays = (CArray * len(described))()
     for each, one, key in zip(arrays, described, names):
         one.write(each)
         each.name = ctypes.cast(ctypes.c_char_p(key), ctypes.c_void_p)
         each.name_size = len(key)
-    return arrays, len(described), (described, names)
+    return arrays, len(described), (described, names), from_gpus
 
 
 class Array:

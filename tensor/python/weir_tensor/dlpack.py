@@ -1,7 +1,8 @@
-"""DLPack's capsules (dlpack.h, version 0) by ctypes, of arrays in host memory."""
+"""DLPack's capsules (dlpack.h, version 0) by ctypes, of arrays in host memory or in that of CUDA's GPUs."""
 import ctypes
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
 
+from . import gpu
 from .errors import BadArray
 
 CPU = 1
@@ -42,20 +43,35 @@ class Taken:
         self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
         self.strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
         self.address = (tensor.data or 0) + tensor.byte_offset
+        self.gpu = tensor.device_id if tensor.device_type in gpu.DEVICES else None
 
     def __del__(self) -> None:
         if self._managed.contents.deleter:
             self._managed.contents.deleter(self._managed)
 
 
-def take(array) -> Taken:
+def device_of(array):
+    """(kind, number) in DLPack's numbers."""
+    kind, number = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (CPU, 0)
+    return int(kind), int(number)
+
+
+def take(array, ordered=None) -> Taken:
+    """`ordered` is a set for the arrays of one call: torch's wait for its current stream once, not each."""
     if getattr(array, "requires_grad", False):
         array = array.detach()
     try:
-        device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else CPU
-        if int(device) not in _HOST:
-            raise BadArray(f"the array is not in host memory (DLPack device {int(device)}); copy it there first")
-        capsule = array.__dlpack__()
+        kind, number = device_of(array)
+        if kind in gpu.DEVICES:
+            stream = gpu.stream_of(number)
+            if ordered is not None and type(array).__module__.startswith("torch"):
+                stream = stream if number not in ordered else gpu.NO_ORDER
+                ordered.add(number)
+            capsule = array.__dlpack__(stream=stream)
+        elif kind in _HOST:
+            capsule = array.__dlpack__()
+        else:
+            raise BadArray(f"the array is neither in host memory nor in CUDA's (DLPack device {kind}); copy it there first")
     except (BufferError, RuntimeError, TypeError, ValueError) as why:  # what producers say of what they cannot give
         raise BadArray(f"{type(array).__name__} gives no DLPack capsule: {why}") from why
     if not _api.PyCapsule_IsValid(capsule, _NAME):

@@ -74,6 +74,12 @@ class Closed(TensorError, ConnectionError):
     code = 12
 
 
+class NoGpu(TensorError):
+    """An array lies in GPU memory, and the GPU or NVIDIA's driver cannot be used."""
+
+    code = 14
+
+
 _BY_CODE = {kind.code: kind for kind in TensorError.__subclasses__()}
 
 

@@ -4,7 +4,7 @@ import threading
 from typing import Mapping, Optional, Union
 
 from . import forks
-from .arrays import describe, describe_tree
+from .arrays import describe_for_reading, describe_tree
 from .errors import Closed, check
 from .fetched import Fetched, Layout, Version, wish_for
 from .library import HUB_STATS, Array, Error, HubStats, Options, lib, text, word
@@ -19,7 +19,7 @@ class Hub:
         self._lock = threading.Lock()
         self._held = {}  # token: what keeps the memory that was published
         self._tokens = 0
-        self._staged_bytes = 0
+        self._staged_bytes = self._gpu_bytes = 0
         hub, error = ctypes.c_void_p(), Error()
         with Options(settings) as options:
             check(lib.weir_tensor_listen(ctypes.byref(hub), word("an address", address), options, ctypes.byref(error)),
@@ -41,16 +41,17 @@ class Hub:
 
     def publish(self, name: str, array) -> int:
         """A new version of `name`; its number. The array is not copied: do not change it until a newer version is
-        there and its readers are done (`released()`), or publish a copy."""
-        described = describe(array)
-        return self._publish(name, described.write(Array()), 1, False, described, [described])
+        there and its readers are done (`released()`), or publish a copy. One in CUDA's memory is copied to host memory
+        first, behind the work that its current stream has; it may change again when this returns."""
+        described, from_gpu = describe_for_reading(array)
+        return self._publish(name, described.write(Array()), 1, False, described, [described], from_gpu)
 
     def publish_tree(self, name: str, tree: Mapping[str, object]) -> int:
         """All arrays of a mapping, as one version: a reader gets all or nothing."""
-        arrays, count, keep = describe_tree(tree)
-        return self._publish(name, arrays, count, True, keep, keep[0])
+        arrays, count, keep, from_gpus = describe_tree(tree)
+        return self._publish(name, arrays, count, True, keep, keep[0], from_gpus)
 
-    def _publish(self, name, arrays, count, as_tree, keep, described) -> int:
+    def _publish(self, name, arrays, count, as_tree, keep, described, from_gpus) -> int:
         hub, error, version = self._open(), Error(), ctypes.c_uint64()
         self.released()
         with self._lock:
@@ -64,6 +65,7 @@ class Hub:
                 del self._held[token]
         check(code, error)
         self._staged_bytes += sum(each.nbytes for each in described if each.staged)
+        self._gpu_bytes += from_gpus
         return version.value
 
     def released(self) -> int:
@@ -100,11 +102,13 @@ class Hub:
 
     def stats(self) -> dict:
         """Counts. What was published went one of three ways: `direct_bytes` are sent from where they lie, `packed_bytes` (small
-        tensors of trees) were copied together, and `staged_bytes` of them first into a contiguous copy. Of the live versions
+        tensors of trees) were copied together, and `staged_bytes` of them first into a contiguous copy, `gpu_staged_bytes`
+        from a GPU's memory to host memory. Of the live versions
         `shared_bytes` are in memory that the reader's software NIC maps, `private_bytes` are copied by the kernel."""
         stats = HubStats(size=ctypes.sizeof(HubStats))
         lib.weir_tensor_hub_get_stats(self._open(), ctypes.byref(stats))
-        return {name: getattr(stats, name) for name in HUB_STATS} | {"staged_bytes": self._staged_bytes}
+        return {name: getattr(stats, name) for name in HUB_STATS} | {"staged_bytes": self._staged_bytes,
+                                                                          "gpu_staged_bytes": self._gpu_bytes}
 
     def close(self) -> None:
         hub, self._hub = self._hub, None

@@ -5,8 +5,8 @@ import ctypes
 import threading
 from typing import AsyncIterator, Iterable, Mapping, Optional, Union
 
-from . import forks
-from .arrays import describe, describe_tree
+from . import forks, gpu
+from .arrays import describe, describe_for_reading, describe_tree
 from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .fetched import Fetched, Layout, Version, wish_for
 from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
@@ -46,6 +46,7 @@ class Peer:
         self._peer = None
         self._forks = forks.generation
         self._layouts = collections.OrderedDict()
+        self._gpu_bytes = 0
         peer, error = ctypes.c_void_p(), Error()
         with Options(settings) as options:
             check(lib.weir_tensor_connect(ctypes.byref(peer), word("an address", address), options, ctypes.byref(error)),
@@ -88,13 +89,18 @@ class Peer:
                       timeout: Optional[float] = None) -> Version:
         """As `fetch`, with the version's number and its hub's generation."""
         into = describe(out, writable=True) if out is not None else None
+        if into is not None and into.gpu is not None:
+            self._gpu_bytes += gpu.room([into])
         fetched = self._fetch(name, into, newer_than, timeout)
         if out is not None:
+            if into.gpu is not None:
+                gpu.send([into])
             return fetched.version(out)
         return fetched.array(name, self._layout(name, fetched))
 
     def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
-        """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory.
+        """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory. `out` may
+        lie in CUDA's memory: the bytes pass through host memory, and are there when this returns.
 
         With `newer_than` only a version above it. With `timeout` (seconds) it waits for such a version, or for the
         name's first; without, NotPublished or TimedOut say that there is none.
@@ -108,20 +114,19 @@ class Peer:
         layout = self._layout(name, fetched)
         if out is None:
             return fetched.tree(layout)
-        base, targets = fetched.place()[0], []
+        base, targets, ordered = fetched.place()[0], [], set()
         for key, offset, _, kind, bits, lanes, shape in layout.rows:
             if key not in out:
                 raise ShapeMismatch(f"out has no '{key}', which the tree has", ShapeMismatch.code)
-            into = describe(out[key], writable=True)
+            into = describe(out[key], True, ordered)
             if (into.kind, into.bits, into.lanes, into.shape) != (kind, bits, lanes, shape):
                 raise ShapeMismatch(f"out['{key}'] has another dtype or shape than the tree's, {shape}",
                                     ShapeMismatch.code)
             targets.append((into, offset))
         for into, offset in targets:
-            size = into.bits * into.lanes // 8
-            for extent in into.shape:
-                size *= extent
-            ctypes.memmove(into.address, base + offset, size)
+            if into.gpu is None:
+                ctypes.memmove(into.address, base + offset, into.nbytes)
+        self._gpu_bytes += gpu.send_copies([(base + offset, into) for into, offset in targets if into.gpu is not None])
         return fetched.version(out)
 
     def fetch_tree(self, name: str, out: Optional[Mapping[str, object]] = None,
@@ -137,15 +142,18 @@ class Peer:
         one moment, as those of a tree are. With `timeout` it waits for names that are not there yet. When one fails its error
         is raised, and what is in `out` is unspecified."""
         names = list(dict.fromkeys(names))
-        wishes, kept = None, []
+        wishes, each_wish, kept, ordered = None, [], [], set()
         if out is not None or timeout is not None:
             wishes = (ctypes.POINTER(Wish) * len(names))()
-            for i, name in enumerate(names):
+            for name in names:
                 wish = wish_for(None, timeout)
                 if out is not None:
-                    into = describe(out[name], writable=True)
-                    wish.out = ctypes.pointer(into.write(Array()))
-                    kept.append(into)
+                    kept.append(describe(out[name], True, ordered))
+                each_wish.append(wish)
+            self._gpu_bytes += gpu.room(kept)
+            for wish, into in zip(each_wish, kept):
+                wish.out = ctypes.pointer(into.write(Array()))
+            for i, wish in enumerate(each_wish):
                 wishes[i] = ctypes.pointer(wish)
         fetched, errors = (ctypes.c_void_p * len(names))(), (Error * len(names))()
         code = lib.weir_tensor_fetch_many(self._open(), (ctypes.c_char_p * len(names))(*[word("a name", each) for each in names]),
@@ -154,6 +162,7 @@ class Peer:
         if code != 0:
             check(code, next((error for error, each in zip(errors, got) if each is None and error.code), Error()))
         if out is not None:
+            gpu.send(kept)
             return {name: out[name] for name in names}
         return {name: each.array(name, self._layout(name, each)).value for name, each in zip(names, got)}
 
@@ -161,12 +170,14 @@ class Peer:
         """A new version of `name` at the hub, as if it had published it; its number. The array may change again when this
         returns. Raises Refused where the hub does not let us (its `push_names`, `push_from`), TooMuch beyond its budgets;
         after PeerGone or TimedOut the version may be there or not."""
-        described = describe(array)
+        described, from_gpu = describe_for_reading(array)
+        self._gpu_bytes += from_gpu
         return self._push(name, described.write(Array()), 1, False, described, timeout)
 
     def push_tree(self, name: str, tree: Mapping[str, object], timeout: float = 30.0) -> int:
         """As `push`, all arrays of a mapping as one version."""
-        arrays, count, keep = describe_tree(tree)
+        arrays, count, keep, from_gpus = describe_tree(tree)
+        self._gpu_bytes += from_gpus
         return self._push(name, arrays, count, True, keep, timeout)
 
     def _push(self, name, arrays, count, as_tree, keep, timeout) -> int:
@@ -215,6 +226,7 @@ class Peer:
         lib.weir_tensor_peer_get_stats(self._open(), ctypes.byref(stats))
         counted = {name: getattr(stats, name) for name in PEER_STATS}
         counted["transport"] = ("none", "rdma", "tcp")[counted["transport"]]
+        counted["gpu_staged_bytes"] = self._gpu_bytes
         return counted
 
     def close(self) -> None:
