@@ -15,7 +15,7 @@ traffic goes through the network, and that is the plugin.
   --mps     NVIDIA's MPS daemon for the ranks (one of our own, ended afterwards): without it two processes' kernels never
             run together, so speed is how often the GPU changes between them
   --keep    where NCCL's logs are left
-  --only    of check, torch, devices, kill, faults, speed
+  --only    of check, torch, versions, devices, kill, faults, speed
 """
 import argparse
 import json
@@ -140,6 +140,25 @@ class Suite:
         self.went_through(ranks)
         return f"{sum(each['checks'] for each in seen)} results of {number} ranks are right"
 
+    def version(self, number):
+        """By an older version of the interface: of a copy of the plugin that has no newer one."""
+        plugin = pathlib.Path(self.plugin)
+        folder = self.folder / f"v{number}"
+        folder.mkdir()
+        for nic in ("verbs", "weir"):  # lies beside it
+            (folder / nic).symlink_to(plugin.parent / nic)
+        library = plugin.read_bytes()
+        for newer in range(number + 1, 13):
+            library = library.replace(b"ncclNetPlugin_v%d\0" % newer, b"ncclNetPlugin_x%d\0" % newer)
+        copy = folder / plugin.name
+        copy.write_bytes(library)
+        ranks = self.start(2, "check_few", NCCL_NET_PLUGIN=str(copy))
+        seen = ranks.wait()
+        self.went_through(ranks)
+        if f"interface version {number}," not in ranks.log(0):
+            raise Failed(f"NCCL uses another version\n{ranks.log(0)[:3000]}")
+        return f"{sum(each['checks'] for each in seen)} results are right"
+
     def devices(self):
         ranks = self.start(2, "check_few", WEIR_NCCL_DEVICES="4", NCCL_MIN_NCHANNELS="8")
         seen = ranks.wait()
@@ -228,6 +247,9 @@ def cases(suite, chosen, wanted):
             yield f"check, {number} ranks", lambda number=number: suite.right(number, "check" if number == 2 else "check_few")
     if "torch" in wanted:
         yield "torch.distributed", lambda: suite.right(2, "torch")
+    if "versions" in wanted:
+        for number in (10, 9, 8):
+            yield f"interface version {number}", lambda number=number: suite.version(number)
     if "devices" in wanted:
         yield "4 devices, 8 channels", suite.devices
     if "kill" in wanted:
@@ -261,7 +283,7 @@ def main():
     if forbidden := why_not():
         print(f"skipped: {forbidden}")
         return SKIPPED
-    wanted = set(chosen.only.split(",") if chosen.only else ("check", "torch", "devices", "kill", "faults"))
+    wanted = set(chosen.only.split(",") if chosen.only else ("check", "torch", "versions", "devices", "kill", "faults"))
     if chosen.speed:
         wanted.add("speed")
     print(f"seed {chosen.seed}", flush=True)

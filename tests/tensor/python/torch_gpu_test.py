@@ -192,7 +192,9 @@ def speed():
     mine = torch.zeros(16 << 20, dtype=torch.float32, device="cuda")
     other = torch.arange(16 << 20, dtype=torch.float32, device="cuda")
     pinned = torch.empty(16 << 20, dtype=torch.float32, pin_memory=True)
+    host = torch.zeros(16 << 20, dtype=torch.float32)
     rows = {"torch: .cpu() and copy_() back": lambda: mine.copy_(other.cpu()),
+            "torch: copy_() to host memory and back": lambda: mine.copy_(host.copy_(other)),
             "torch: copy_() to pinned memory and back": lambda: mine.copy_(pinned.copy_(other))}
     for address in ("rdma://127.0.0.1:0", "tcp://127.0.0.1:0"):
         hub = subprocess.Popen([sys.executable, "-c", SOURCE_PROGRAM, SOURCE, address], stdin=subprocess.PIPE,
@@ -201,7 +203,7 @@ def speed():
         published = []
         while (line := hub.stdout.readline().strip()) != "done":
             published.append(float(line))
-        kind = address[:4]
+        kind = address.partition(":")[0]
         print(f"{kind}: publish of 64 MiB: best {min(published) * 1e3:.2f} ms, median {sorted(published)[5] * 1e3:.2f} ms")
         with weir_tensor.connect(where) as peer:
             tree = {str(i): each for i, each in enumerate(mine.chunk(1000))}
