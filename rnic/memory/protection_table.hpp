@@ -5,7 +5,7 @@
 // The same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses
 // against it (rnic/same_host/responder.cpp), so registration publishes an entry by storing its key last, and
 // deregistration stores key 0 first and then waits for every initiator that was already past its check
-// (Adapter::drain_rkey).
+// (Adapter::drain_initiators).
 #pragma once
 
 #include <cstdint>

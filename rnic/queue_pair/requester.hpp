@@ -35,7 +35,6 @@ class Requester {
 
   // ---- the target
   void connect(HostPort::Wait);
-  void disconnect() { target_.disconnect(); }
   bool connected_to(const Peer& peer) const { return target_.peer.get() == &peer; }
   // The target is connected and would still answer.
   bool target_answers() const { return target_.connected() && target_.answers(); }
