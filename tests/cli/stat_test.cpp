@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/weir/stat/rate_history.hpp"
 #include "cli/weir/stat/stat_options.hpp"
 #include "cli/weir/stat/stat_text.hpp"
 
@@ -111,6 +112,48 @@ TEST(StatTable, says_how_much_did_not_fit) {
   const std::string text = as_table(now, nullptr, {.lines = 4});
   EXPECT_EQ(std::ranges::count(text, '\n'), 4);
   EXPECT_THAT(text, HasSubstr("(3 more lines)"));
+}
+
+TEST(StatTable, scrolls_its_lines_below_the_titles_and_no_further_than_the_end) {
+  Sample now = sample_at(0, {});
+  for (int pid = 1; pid <= 9; ++pid) now.processes.push_back(process(pid, 5));
+  struct Case {
+    std::size_t first, first_after;
+    std::string_view said;
+  };
+  constexpr Case cases[] = {{0, 0, "(6 more lines)"},
+                            {1, 1, "(1 lines above, 5 below)"},
+                            {6, 6, "(6 lines above, 0 below)"},
+                            {SIZE_MAX, 6, "(6 lines above, 0 below)"}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.first);
+    TableWish wish{.sort = "pid", .queue_pairs = false, .lines = 6, .first = one.first};
+    const std::string text = as_screen(now, nullptr, wish);
+    EXPECT_EQ(std::ranges::count(text, '\n'), 6);
+    EXPECT_THAT(text, HasSubstr(one.said));
+    EXPECT_EQ(wish.first, one.first_after);
+    EXPECT_EQ(words_of_line(text, std::to_string(one.first_after + 1)).at(0),
+              std::to_string(one.first_after + 1));
+  }
+  TableWish wide{.lines = 40, .first = 3};
+  as_screen(now, nullptr, wide);
+  EXPECT_EQ(wide.first, 0u) << "all fits";
+}
+
+TEST(RateHistory, draws_the_newest_rates_against_the_highest_of_them) {
+  RateHistory history(RateHistory::Bars::ascii);
+  EXPECT_EQ(history.line(80), "");
+  for (const double rate : {0.0, 1.0, 500.0, 1000.0}) history.add(rate);
+  EXPECT_EQ(history.line(80), "operations/s  _-#  now 1.00k, highest 1.00k");
+  history.add(250);
+  EXPECT_EQ(history.line(46), "operations/s -#.  now 250, highest 1.00k") << "room for three";
+  EXPECT_EQ(history.line(30), "") << "room for none";
+}
+
+TEST(RateHistory, of_blocks_is_as_wide_as_one_of_letters) {
+  RateHistory history(RateHistory::Bars::blocks);
+  history.add(8);
+  EXPECT_EQ(history.line(80), "operations/s \u2588  now 8, highest 8");
 }
 
 // A queue pair between hosts in error, and one of a process with the longest of names.

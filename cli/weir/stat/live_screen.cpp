@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace weir::command {
 namespace {
@@ -25,6 +26,11 @@ void put(std::string_view text) {
     if (took > 0) text.remove_prefix(static_cast<std::size_t>(took));
   }
 }
+
+// What terminals send for keys that have no character; a terminal may have either form of some.
+constexpr std::pair<std::string_view, char> sequences[] = {
+    {"\x1b[A", 'k'}, {"\x1bOA", 'k'}, {"\x1b[B", 'j'},  {"\x1bOB", 'j'}, {"\x1b[5~", 'b'}, {"\x1b[6~", ' '},
+    {"\x1b[H", 'g'}, {"\x1bOH", 'g'}, {"\x1b[1~", 'g'}, {"\x1b[F", 'G'}, {"\x1bOF", 'G'},  {"\x1b[4~", 'G'}};
 
 winsize screen_size() {
   winsize size{};
@@ -71,7 +77,8 @@ void LiveScreen::draw(std::string_view text) const {
     } else if (c == '\n') {
       out += "\x1b[K\n";
       column = 0;
-    } else if (column++ < width) {
+    } else if (const bool goes_on = (static_cast<unsigned char>(c) & 0xc0) == 0x80;  // of a UTF-8 character
+               goes_on ? column <= width : column++ < width) {
       out += c;
     }
   }
@@ -83,9 +90,14 @@ std::optional<char> LiveScreen::key(std::chrono::milliseconds limit) const {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   const int ready = ::poll(&input, 1, static_cast<int>(limit.count()));
   if (asked_to_end) return 'q';
-  char pressed = 0;
   if (ready <= 0) return std::nullopt;
-  return ::read(STDIN_FILENO, &pressed, 1) == 1 ? pressed : 'q';
+  char pressed[8];
+  const ssize_t got = ::read(STDIN_FILENO, pressed, sizeof pressed);
+  if (got <= 0) return 'q';
+  const std::string_view bytes(pressed, static_cast<std::size_t>(got));
+  for (const auto& [sequence, letter] : sequences)
+    if (bytes == sequence) return letter;
+  return bytes[0] == '\x1b' ? '\0' : bytes[0];
 }
 
 }  // namespace weir::command

@@ -23,7 +23,8 @@ class LiveScreen {
   std::size_t lines() const;
   // Of the terminal that standard output is; SIZE_MAX where it is none.
   static std::size_t columns();
-  // The key that was pressed within that time; none: time is over. 'q' also when a signal asks to end.
+  // The key that was pressed within that time; none: time is over. 'q' also when a signal asks to end. Arrows
+  // and the keys beside them come as vi's and less's letters: k j, b and space, g G.
   std::optional<char> key(std::chrono::milliseconds limit) const;
 
  private:

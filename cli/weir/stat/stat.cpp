@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "cli/weir/command.hpp"
@@ -12,6 +13,7 @@
 #include "cli/weir/metrics_server.hpp"
 #include "cli/weir/stat/live_screen.hpp"
 #include "cli/weir/stat/nic_watch.hpp"
+#include "cli/weir/stat/rate_history.hpp"
 #include "cli/weir/stat/stat_options.hpp"
 #include "cli/weir/stat/stat_text.hpp"
 
@@ -37,40 +39,96 @@ TableWish wish_of(const StatOptions& options) {
   return wish;
 }
 
-// A key that the table answers; false: it is to end.
-bool obey(char key, TableWish& wish) {
-  if (key == 'q') return false;
-  if (key == 'p') wish.queue_pairs = !wish.queue_pairs;
-  if (key == '<' || key == '>') {
-    const auto keys = sort_keys();
-    const auto at = static_cast<std::size_t>(std::ranges::find(keys, wish.sort) - keys.begin());
-    wish.sort = keys[(at + (key == '>' ? 1 : keys.size() - 1)) % keys.size()];
+constexpr std::string_view keys_explained =
+    "  < >            the column to sort by\n"
+    "  p              lines for queue pairs, or for processes alone\n"
+    "  arrows, j k    a line down, a line up; space, b: a page; g, G: the first, the last line\n"
+    "  h, ?           this help, and back\n"
+    "  q              the end\n";
+
+struct View {
+  TableWish wish;
+  bool help = false;
+};
+
+// A key that the screen answers; false: it is to end.
+bool obey(char key, View& view) {
+  TableWish& wish = view.wish;
+  const std::size_t page = std::max<std::size_t>(wish.lines, 8) - 4;
+  switch (key) {
+    case 'q':
+      return false;
+    case 'h':
+    case '?':
+      view.help = !view.help;
+      break;
+    case 'p':
+      wish.queue_pairs = !wish.queue_pairs;
+      break;
+    case '<':
+    case '>': {
+      const auto keys = sort_keys();
+      const auto at = static_cast<std::size_t>(std::ranges::find(keys, wish.sort) - keys.begin());
+      wish.sort = keys[(at + (key == '>' ? 1 : keys.size() - 1)) % keys.size()];
+      break;
+    }
+    case 'j':
+      ++wish.first;
+      break;
+    case 'k':
+      wish.first -= std::min<std::size_t>(wish.first, 1);
+      break;
+    case ' ':
+      wish.first += page;
+      break;
+    case 'b':
+      wish.first -= std::min(wish.first, page);
+      break;
+    case 'g':
+      wish.first = 0;
+      break;
+    case 'G':
+      wish.first = SIZE_MAX;
+      break;
+    default:
+      break;
   }
   return true;
+}
+
+std::string help_text() {
+  return fmt::format("weir stat: what each column means, per second unless it says otherwise\n{}\nkeys\n{}",
+                     columns_explained(), keys_explained);
 }
 
 void watch_on_screen(NicWatch& watch, const StatOptions& options) {
   using std::chrono::steady_clock, std::chrono::milliseconds, std::chrono::duration_cast;
   const milliseconds interval(static_cast<long>(options.interval_s * 1000));
   const LiveScreen screen;
-  TableWish wish = wish_of(options);
+  View view{wish_of(options)};
+  RateHistory history(speaks_utf8() ? RateHistory::Bars::blocks : RateHistory::Bars::ascii);
   Sample before = look(watch, options), now = before;
   bool rates = false;  // the first screen has nothing to compare with
   for (unsigned long shown = 0;; ++shown) {
     const auto next = steady_clock::now() + interval;
     for (auto left = interval; left > milliseconds::zero() || steady_clock::now() < next;) {
-      wish.lines = screen.lines() - 1;
-      wish.columns = LiveScreen::columns();
-      screen.draw(as_table(now, rates ? &before : nullptr, wish) +
-                  fmt::format("sorted by {}   q quit   < > sort   p queue pairs", wish.sort));
+      const std::string past = history.line(LiveScreen::columns());
+      view.wish.lines = screen.lines() - (past.empty() ? 1 : 2);
+      view.wish.columns = LiveScreen::columns();
+      if (view.help)
+        screen.draw(help_text());
+      else
+        screen.draw(as_screen(now, rates ? &before : nullptr, view.wish) + past + (past.empty() ? "" : "\n") +
+                    fmt::format("sorted by {}   q quit   h help   < > sort   p queue pairs", view.wish.sort));
       const auto key = screen.key(left);
       if (!key && steady_clock::now() >= next) break;
-      if (key && !obey(*key, wish)) return;
+      if (key && !obey(*key, view)) return;
       left = std::max(duration_cast<milliseconds>(next - steady_clock::now()), milliseconds(1));
     }
     if (options.count != 0 && shown == options.count) return;
     before = rates ? std::move(now) : std::move(before);
     now = look(watch, options);
+    history.add(operations_per_second(now, before));
     rates = true;
   }
 }

@@ -14,8 +14,8 @@ constexpr const char* stat_description =
     "completions,\n"
     "RNRs, retries and errors, of each process and of each queue pair. The programs are not slowed or "
     "changed.\n\n"
-    "On a terminal it refreshes like top; keys: q quits, < and > choose the column to sort by, p hides queue "
-    "pairs.\n"
+    "On a terminal it refreshes like top, with a line for the operations of the last looks; keys: q quits, h "
+    "explains\nthe columns, < and > choose the column to sort by, p hides queue pairs, arrows scroll.\n"
     "The column SERVE and the bytes also count what peers do to a process: a target of RDMA WRITE does "
     "nothing "
     "itself.\n";

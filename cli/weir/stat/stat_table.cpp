@@ -15,7 +15,7 @@ using C = CountersSeen;
 
 // A number of the table: a sum of counters, per second when the table shows rates.
 struct Column {
-  std::string_view title, key;
+  std::string_view title, key, what;
   int rank;  // the lower, the narrower is the screen that still has it
   bool always_sum;
   std::vector<std::uint64_t C::*> of;
@@ -27,26 +27,59 @@ constexpr std::size_t label_columns = 32, number_columns = 6;
 
 const std::vector<Column>& columns() {
   static const std::vector<Column> all = {
-      {"OPS", "ops", 0, false, {&C::sends, &C::writes, &C::reads, &C::atomics, &C::local_operations}},
-      {"SEND", "send", 9, false, {&C::sends}},
-      {"WRITE", "write", 10, false, {&C::writes}},
-      {"READ", "read", 11, false, {&C::reads}},
-      {"ATOM", "atomic", 14, false, {&C::atomics}},
-      {"RECV", "recv", 7, false, {&C::receives}},
+      {"OPS",
+       "ops",
+       "operations completed: SEND, WRITE, READ, atomics, local ones",
+       0,
+       false,
+       {&C::sends, &C::writes, &C::reads, &C::atomics, &C::local_operations}},
+      {"SEND", "send", "SENDs", 9, false, {&C::sends}},
+      {"WRITE", "write", "WRITEs", 10, false, {&C::writes}},
+      {"READ", "read", "READs", 11, false, {&C::reads}},
+      {"ATOM", "atomic", "atomics", 14, false, {&C::atomics}},
+      {"RECV", "recv", "receives completed", 7, false, {&C::receives}},
       {"SERVE",
        "served",
+       "operations that peers did here; a target of RDMA takes no part in them",
        6,
        false,
        {&C::sends_served, &C::writes_served, &C::reads_served, &C::atomics_served}},
-      {"OUT B", "out", 4, false, {&C::bytes_out, &C::served_bytes_out}},
-      {"IN B", "in", 5, false, {&C::bytes_back, &C::served_bytes_in, &C::datagram_bytes_in}},
-      {"BELL", "bell", 13, false, {&C::doorbells, &C::receive_doorbells}},
-      {"COMPL", "compl", 8, false, {&C::send_completions, &C::receives}},
-      {"WAKE", "wake", 12, false, {&C::own_wakeups, &C::receive_wakeups}},
-      {"RNR", "rnr", 3, true, {&C::rnrs}, in_yellow},
-      {"RETRY", "retry", 2, true, {&C::retries}, in_yellow},
+      {"OUT B",
+       "out",
+       "payload bytes that left: sent and written, or read by the peer",
+       4,
+       false,
+       {&C::bytes_out, &C::served_bytes_out}},
+      {"IN B",
+       "in",
+       "payload bytes that came: received and read, or written by the peer",
+       5,
+       false,
+       {&C::bytes_back, &C::served_bytes_in, &C::datagram_bytes_in}},
+      {"BELL",
+       "bell",
+       "doorbells: how often work was announced to the NIC",
+       13,
+       false,
+       {&C::doorbells, &C::receive_doorbells}},
+      {"COMPL", "compl", "completions polled", 8, false, {&C::send_completions, &C::receives}},
+      {"WAKE",
+       "wake",
+       "completions that woke a completion channel",
+       12,
+       false,
+       {&C::own_wakeups, &C::receive_wakeups}},
+      {"RNR",
+       "rnr",
+       "messages that found no receive posted, and waited (in all)",
+       3,
+       true,
+       {&C::rnrs},
+       in_yellow},
+      {"RETRY", "retry", "what was tried again (in all)", 2, true, {&C::retries}, in_yellow},
       {"ERROR",
        "error",
+       "work that failed, was flushed or dropped (in all)",
        1,
        true,
        {&C::send_errors, &C::receive_errors, &C::sends_flushed, &C::receives_flushed, &C::datagrams_dropped},
@@ -188,6 +221,23 @@ std::vector<std::string> packets_lines(const WatchedQueuePair& qp, std::size_t s
   return lines;
 }
 
+// Cuts `text`, two lines of titles and a body, to `room` lines, of which the last one says what is hidden.
+void scroll(std::vector<std::string>& text, std::size_t room, std::size_t& first) {
+  constexpr std::size_t titles = 2;
+  if (text.size() <= room || room <= titles + 1) {
+    first = 0;
+    return;
+  }
+  const std::size_t body = text.size() - titles, shown = room - titles - 1;
+  first = std::min(first, body - shown);
+  const auto begin = text.begin() + titles;
+  text.erase(begin, begin + static_cast<std::ptrdiff_t>(first));
+  text.resize(titles + shown);
+  const std::size_t below = body - first - shown;
+  text.push_back(first == 0 ? fmt::format("({} more lines)", below)
+                            : fmt::format("({} lines above, {} below)", first, below));
+}
+
 }  // namespace
 
 std::vector<std::string_view> sort_keys() {
@@ -205,7 +255,26 @@ std::string short_number(double value) {
   return fmt::format("{:.{}f}{}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, suffixes[power]);
 }
 
+std::string columns_explained() {
+  std::string text;
+  for (const Column& column : columns()) text += fmt::format("  {:<6} {}\n", column.title, column.what);
+  return text;
+}
+
+double operations_per_second(const Sample& now, const Sample& before) {
+  const double seconds = std::chrono::duration<double>(now.at - before.at).count();
+  double all = 0;
+  for (const WatchedProcess& process : now.processes)
+    if (seconds > 0) all += line_of(process, &before, seconds).row.numbers[0];
+  return all;
+}
+
 std::string as_table(const Sample& now, const Sample* before, const TableWish& wish) {
+  TableWish whole = wish;
+  return as_screen(now, before, whole);
+}
+
+std::string as_screen(const Sample& now, const Sample* before, TableWish& wish) {
   const double seconds = before != nullptr ? std::chrono::duration<double>(now.at - before->at).count() : 0;
   std::vector<Line> lines;
   std::size_t queue_pairs = 0;
@@ -234,11 +303,7 @@ std::string as_table(const Sample& now, const Sample* before, const TableWish& w
   }
   const std::string left_out = columns_left_out(shown, wish.columns);
   const std::size_t room = wish.lines - (left_out.empty() ? 0 : 1);
-  if (text.size() > room && room > 2) {
-    const std::size_t hidden = text.size() - (room - 1);
-    text.resize(room - 1);
-    text.push_back(fmt::format("({} more lines)", hidden));
-  }
+  scroll(text, room, wish.first);
   if (!left_out.empty()) text.push_back(left_out);
   return fmt::format("{}\n", fmt::join(text, "\n"));
 }

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""`weir stat` on a real terminal (tmux): what a person sees, which keys do what, and that the terminal is as before.
+
+  stat_screen.py WEIR
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv[1])
+PROGRAMS = 12
+
+OPEN_A_DEVICE = """
+import ctypes, sys
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.restype = ctypes.c_void_p
+verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+assert verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+class Terminal:
+    """A tmux server of its own with one window; what it shows is polled until it is as wanted."""
+
+    def __init__(self, command, columns, lines, environment):
+        self.folder = tempfile.TemporaryDirectory(prefix="weir-tmux-")
+        self.socket = self.folder.name + "/s"
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), "sh", environment=environment)
+        self.tmux("set-option", "-g", "status", "off")
+        self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
+        self.keys("PS1='$ '", "Enter", "clear", "Enter")
+        self.expect(lambda screen: screen.strip() == "$", "a shell")
+        self.keys(command, "Enter")
+
+    def tmux(self, *words, environment=None):
+        return subprocess.run(["tmux", "-u", "-f", "/dev/null", "-S", self.socket, *words], env=environment, check=True,
+                              capture_output=True, text=True, timeout=60).stdout
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def screen(self, colours=False):
+        return self.tmux("capture-pane", "-p", *(["-e"] if colours else []))
+
+    def expect(self, wanted, what):
+        deadline = time.monotonic() + 60
+        while not wanted(screen := self.screen()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"no {what} on this screen:\n{screen}")
+            time.sleep(0.05)  # tmux cannot be waited on for a change
+        return screen
+
+    def close(self):
+        self.tmux("kill-server")
+        self.folder.cleanup()
+
+
+class StatScreen(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-stat-")
+        self.addCleanup(folder.cleanup)
+        self.environment = {**os.environ, "WEIR_RUNTIME_DIR": folder.name + "/runtime", "LANG": "C.UTF-8", "LC_ALL": "",
+                            "TERM": "xterm-256color", "NO_COLOR": ""}
+        self.pids = []
+        for _ in range(PROGRAMS):
+            program = subprocess.Popen([WEIR, "run", "--", sys.executable, "-c", OPEN_A_DEVICE], env=self.environment,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.communicate)  # ends it: its input does
+            self.assertEqual(program.stdout.readline(), "open\n")
+
+    def stat(self, columns, lines, *options):
+        terminal = Terminal(" ".join([WEIR, "stat", "--interval", "0.2", "--sort", "pid", *options]), columns, lines,
+                            self.environment)
+        self.addCleanup(terminal.close)
+        terminal.expect(lambda screen: "q quit" in screen, "table")
+        return terminal
+
+    def shown_pids(self, screen):
+        return [int(pid) for pid in re.findall(r"^ *(\d+) \S+ +\d+ QP", screen, re.M)]
+
+    def test_the_columns_of_trouble_are_there_however_narrow_it_is(self):
+        for columns in (60, 80, 132):
+            screen = self.stat(columns, 24).screen()
+            titles = next(line for line in screen.splitlines() if "PID" in line)
+            with self.subTest(columns=columns):
+                self.assertTrue(titles.rstrip().endswith("ERROR"), titles)
+                self.assertTrue(all(len(line) <= columns for line in screen.splitlines()), screen)
+
+    def test_what_does_not_fit_is_scrolled_to(self):
+        terminal = self.stat(80, 12)
+        first = terminal.expect(lambda screen: "more lines)" in screen, "hidden lines")
+        everybody = set(self.shown_pids(first))
+        terminal.keys("j")
+        moved = terminal.expect(lambda screen: "(1 lines above" in screen, "line scrolled past")
+        self.assertEqual(self.shown_pids(moved)[0], self.shown_pids(first)[1])
+        terminal.keys("Down")
+        terminal.expect(lambda screen: "(2 lines above" in screen, "second line scrolled past")
+        terminal.keys("G")
+        last = terminal.expect(lambda screen: ", 0 below)" in screen, "end")
+        everybody |= set(self.shown_pids(last))
+        terminal.keys("PageUp")
+        everybody |= set(self.shown_pids(terminal.expect(lambda screen: ", 0 below)" not in screen, "page up")))
+        terminal.keys("g")
+        back = terminal.expect(lambda screen: "more lines)" in screen, "beginning")
+        self.assertEqual(self.shown_pids(back), self.shown_pids(first))
+        self.assertGreater(len(everybody), len(self.shown_pids(first)))
+
+    def test_a_screen_for_all_has_nothing_to_scroll(self):
+        terminal = self.stat(80, 40)
+        terminal.keys("G", "j", "j")
+        screen = terminal.expect(lambda screen: len(self.shown_pids(screen)) == PROGRAMS, "all programs")
+        self.assertNotIn("lines above", screen)
+
+    def test_help_explains_each_column_and_goes_again(self):
+        terminal = self.stat(80, 24)
+        terminal.keys("h")
+        screen = terminal.expect(lambda screen: "what each column means" in screen, "help")
+        for title in "OPS SEND WRITE READ ATOM RECV SERVE BELL COMPL WAKE RNR RETRY ERROR".split():
+            self.assertRegex(screen, rf"(?m)^  {title} ")
+        self.assertIn("the column to sort by", screen)
+        terminal.keys("?")
+        terminal.expect(lambda screen: "q quit" in screen, "table")
+
+    def test_the_last_looks_are_a_line_of_bars(self):
+        screen = self.stat(80, 24).expect(lambda screen: "operations/s" in screen, "history")
+        line = next(line for line in screen.splitlines() if "operations/s" in line)
+        self.assertRegex(line, r"now 0, highest 0")
+
+    def test_the_terminal_is_as_before_at_the_end(self):
+        for end in (["q"], ["C-c"]):
+            terminal = self.stat(80, 24)
+            terminal.keys(*end)
+            screen = terminal.expect(lambda screen: screen.rstrip().endswith("$"), "shell")
+            self.assertNotIn("q quit", screen)
+            terminal.keys("echo typed", "Enter")
+            terminal.expect(lambda screen: screen.count("typed") == 2, "echo of what is typed")
+
+
+if __name__ == "__main__":
+    if shutil.which("tmux") is None:
+        sys.exit("tmux is missing: apt install tmux")
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
