@@ -96,7 +96,7 @@ class StatScreen(unittest.TestCase):
 
     def test_what_does_not_fit_is_scrolled_to(self):
         terminal = self.stat(80, 12)
-        first = terminal.expect(lambda screen: "more lines)" in screen, "hidden lines")
+        first = terminal.expect(lambda screen: "more lines)" in screen and "operations/s" in screen, "hidden lines")
         everybody = set(self.shown_pids(first))
         terminal.keys("j")
         moved = terminal.expect(lambda screen: "(1 lines above" in screen, "line scrolled past")
