@@ -1,4 +1,4 @@
-// A thread that somebody has cancelled (pthread_cancel) before it makes a call.
+// A thread that is cancelled (pthread_cancel) before it makes a call.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Certificates made for one test program.
+// Certificates created for one test program.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Few descriptors: while one of these lives, what the process opens must fit below that number.
+// A shortage of descriptors: while one of these lives, the process can open descriptors only below a number.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// For tests of "it does not come back before": gives other threads the chance to come back too early. What is
-// right must hold whether they used it or not.
+// For tests that a call does not return too early: gives other threads the chance to make it return. A
+// correct test result must not depend on whether they use it.
 //
-// Bounded by time too, because where others want the processor each yield costs their time slices.
+// Limited by time too, because on a busy processor each yield costs the time slices of other programs.
 #pragma once
 
 #include <sched.h>

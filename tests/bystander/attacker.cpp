@@ -1,4 +1,4 @@
-// An attacker: does one misdeed until it is killed, and writes a byte for each time it did.
+// An attacker: repeats one misdeed until it is killed, and writes a byte for each time.
 //
 // usage: bystander_attacker resp|rpc ADDRESS MISDEED SEED
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-// One server, and around it victims, bystanders and an attacker: whoever does wrong harms nobody else.
+// One server with victims, bystanders and an attacker: a client that does wrong harms no other client.
 //
-// The real server programs, attackers as processes of their own; victims and bystanders over all five
-// transports at once live in this process. What is measured is how long a bystander waits. The bound is far
-// above what a loaded machine with two cores makes of a server that works: it tells a freeze, not a speed.
+// The test runs the real server programs, and attackers as separate processes. Victims and bystanders live in
+// this process and use all five transports. The test measures how long a bystander waits. The bound is far
+// above what a working server needs on a loaded two-core machine: it detects a freeze, not a low speed.
 #include <gtest/gtest.h>
 
 #include <fstream>

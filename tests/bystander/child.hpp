@@ -1,4 +1,4 @@
-// A program of this test's as its own process group, whose output the test reads.
+// A program that this test starts as a process group of its own, and whose output it reads.
 #pragma once
 
 #include <fcntl.h>

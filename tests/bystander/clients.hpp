@@ -1,8 +1,8 @@
-// The victims and bystanders of one server: a coroutine each, all in one io_context, for every transport.
+// The victims and bystanders of one server: one coroutine each, all in one io_context, on every transport.
 //
-// A bystander asks for nothing but a sign of life, a moment after it had the last: over a connection that it
-// keeps, and over one made for it. A victim writes texts and reads them back, each with its key and number
-// throughout. Whoever loses its connection is counted, and comes again.
+// A bystander only asks for a sign of life, a moment after it got the last one: over a connection that it
+// keeps, and over a new one each time. A victim writes texts that contain their key and number, and reads
+// them back. A client that loses its connection is counted, and connects again.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A client that does nothing wrong, of either server: what victims and bystanders are, and what an attacker
-// stops or kills in the middle of its work.
+// A client of either server that does nothing wrong: victims and bystanders use it, and an attacker stops or
+// kills one in the middle of its work.
 #pragma once
 
 #include "tests/bystander/line.hpp"

@@ -1,5 +1,5 @@
-// Bytes to a server and back, over any of the five transports: what attackers send through, and what a RESP
-// client speaks over.
+// Carries bytes to a server and back over any of the five transports. Attackers send through it,
+// and RESP clients use it.
 //
 // Threading: the io_context's thread. A line lives no longer than its io_context.
 #pragma once

@@ -1,7 +1,7 @@
-// What an attacker may do wrong: a table of names, and what each is.
+// The misdeeds of an attacker: a table of names and what each one does.
 //
-// A misdeed goes on until the attacker is killed, and counts its deeds through `did`. All chance comes from
-// `random`.
+// A misdeed repeats until the attacker is killed, and counts its deeds through `did`. All random
+// choices come from `random`.
 #pragma once
 
 #include <functional>

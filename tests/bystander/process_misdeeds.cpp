@@ -1,6 +1,6 @@
-// Misdeeds that need processes: honest clients that are stopped and killed.
+// Misdeeds that need processes: honest clients are stopped and killed.
 //
-// Each is forked before this process has opened an engine: a child has its own.
+// Each client is forked before this process has opened an engine, because a child has its own.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

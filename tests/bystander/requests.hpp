@@ -1,4 +1,4 @@
-// The bytes of requests, right and wrong, in either protocol.
+// The bytes of requests, valid and invalid, in either protocol.
 #pragma once
 
 #include <random>

@@ -1,5 +1,5 @@
-// The RPC server that is attacked: a store of texts behind a token, at each address it is given. Writes an
-// address a line, then serves until it is killed.
+// The RPC server that is attacked: a store of texts behind a token, listening on each given address. It
+// prints one address per line, then serves until it is killed.
 //
 // usage: bystander_rpc_server CERTIFICATE KEY ADDRESS...
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-// What the RPC server of these tests does. Its program defines the functions; clients only name them.
+// The functions of these tests' RPC server. Its program defines them; clients only name them.
 #pragma once
 
 #include <cstdint>

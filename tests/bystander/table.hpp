@@ -1,4 +1,4 @@
-// The table of a run: bystanders' waits for each misdeed and transport, as Markdown.
+// The table of a run, as Markdown: how long bystanders waited for each misdeed and transport.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Misdeeds in plain verbs: a peer that keeps none of the rules of what is said over RDMA.
+// Misdeeds in plain verbs: a peer that breaks all rules of the protocol over RDMA.
 #include <arpa/inet.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// What the clients saw: how long each thing that a bystander asked for took, and what went wrong for victims.
-// Pure, but for the clock that its user passes in.
+// What the clients saw: how long each request of a bystander took, and what went wrong for victims. Pure,
+// except for the clock values that its user passes in.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The measure itself, with time passed in.
+// Tests the measurement itself, with given times.
 #include <gtest/gtest.h>
 
 #include "tests/bystander/table.hpp"

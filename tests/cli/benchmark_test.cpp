@@ -1,4 +1,4 @@
-// The parts of weir-benchmark that need no server.
+// The parts of weir-benchmark that work without a server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

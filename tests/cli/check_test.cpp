@@ -1,4 +1,4 @@
-// weir-check's parts, on files that a server wrote and that were damaged afterwards.
+// The parts of weir-check, on files that a server wrote and that the test then damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What weir-benchmark --cluster makes of a cluster: its nodes, tags of their slots, redirected replies.
+// How weir-benchmark --cluster reads a cluster: its nodes, tags for their slots, redirected replies.
 #include "cli/benchmark/cluster_nodes.hpp"
 
 #include <gmock/gmock.h>

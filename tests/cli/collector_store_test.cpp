@@ -1,4 +1,4 @@
-// What a collector of telemetry makes of notifications: series for Prometheus and lines of JSON.
+// What a telemetry collector makes of notifications: series for Prometheus and lines of JSON.
 #include "cli/weir/network/collector_store.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Whose libibverbs a program finds under `weir run`, however it looks for one.
+// Which libibverbs a program finds under `weir run`, however it searches.
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

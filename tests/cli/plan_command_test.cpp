@@ -1,4 +1,4 @@
-// `weir plan` as scripts see it: exit statuses, what is written where, and nothing half-written.
+// `weir plan` as scripts see it: exit statuses, which files are written where, and no partial output.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Replies from bytes: every type, any split, and what is no reply.
+// Replies parsed from bytes: every type, any split, and bytes that are no reply.
 #include "cli/client/reply.hpp"
 
 #include <gmock/gmock.h>

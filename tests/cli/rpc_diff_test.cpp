@@ -1,4 +1,4 @@
-// What became of a service's functions, as `weir rpc diff` tells it.
+// How `weir rpc diff` reports the changes of a service's functions.
 #include "cli/weir/rpc/rpc_diff.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What `weir rpc` takes as arguments: the fields that a function's types have, and what it says of the rest.
+// Which arguments `weir rpc` accepts: the fields of a function's types, and its messages about other fields.
 #include "cli/weir/rpc/rpc_json.hpp"
 
 #include <gmock/gmock.h>

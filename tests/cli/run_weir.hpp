@@ -1,4 +1,4 @@
-// Runs `weir` and sees how it ends.
+// Runs `weir` and reports how it ended.
 #pragma once
 
 #include <fcntl.h>

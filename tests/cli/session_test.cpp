@@ -1,4 +1,4 @@
-// A session against servers that misbehave: a real listening socket, with a script for what it says.
+// A session with servers that misbehave: a real listening socket, and a script of what it sends.
 #include "cli/client/session.hpp"
 
 #include <gmock/gmock.h>

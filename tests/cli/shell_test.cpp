@@ -1,4 +1,4 @@
-// Words, hints and texts of weir-cli; what it prints is compared with redis-cli in redis_cli_oracle.py.
+// Words, hints and texts of weir-cli. redis_cli_oracle.py compares its output with redis-cli's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

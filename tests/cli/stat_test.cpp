@@ -1,4 +1,4 @@
-// What `weir stat` prints of given samples, and which command lines it takes.
+// What `weir stat` prints for given samples, and which command lines it accepts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

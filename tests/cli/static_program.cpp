@@ -1,2 +1,2 @@
-// A program that carries its libraries, for `weir run` to refuse.
+// A statically linked program that `weir run` must refuse.
 int main() { return 0; }

@@ -1,4 +1,4 @@
-// What `weir`'s subcommands have in common: addresses to listen on, and output that cannot be written.
+// What the subcommands of `weir` share: addresses to listen on, and output that cannot be written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// `weir run` with a directory that looks like the drop-in libraries': shared objects of these names, which
-// the dynamic linker takes.
+// Runs `weir run` with a directory that looks like that of the drop-in libraries: it has shared objects with
+// these names, which the dynamic linker accepts.
 #pragma once
 
 #include "tests/cli/run_weir.hpp"

@@ -1,4 +1,4 @@
-// What weir-benchmark asks: requests in a ring, mixes of tests, and which keys.
+// The requests of weir-benchmark: in a ring, in mixes of tests, and with which keys.
 #include "cli/benchmark/workload.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Slots of keys, and what nodes say about them.
+// The slots of keys, and what nodes report about slots.
 #include <gtest/gtest.h>
 
 #include "cluster/key_slot.hpp"

@@ -1,5 +1,5 @@
-// Addresses that come and go while the device is open, and the loopback network: one rule for verbs and the
-// connection manager. In a network namespace of its own, whose addresses a test may change.
+// Addresses that appear and disappear while the device is open, and the loopback network: verbs and the
+// connection manager follow one rule. Runs in its own network namespace, whose addresses a test may change.
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>

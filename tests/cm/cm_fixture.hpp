@@ -1,5 +1,5 @@
-// What the tests of the whole library share: a runtime directory of this program's own, identifiers that
-// clean up after themselves, and waiting for one event.
+// What the tests of the whole library share: a runtime directory for this program, identifiers that clean up
+// after themselves, and waiting for one event.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-// A second process for cm_process_test. It says what happens on its standard output, a line an event, and
-// ends when its standard input does.
+// A second process for cm_process_test. It prints one line on its standard output for each event, and ends
+// when its standard input ends.
 //   cm_peer listen         prints "port N", accepts every request
 //   cm_peer hold           prints "port N", never answers a request
 //   cm_peer connect PORT   connects

@@ -1,4 +1,4 @@
-// The state table as dialogues, and what must hold for all of it.
+// Dialogues that follow the state table, and properties that hold for the whole table.
 #include "verbs/cm/connection_state.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The descriptor of an event channel says exactly what is queued.
+// An event channel's descriptor is readable exactly when an event is queued.
 #include "verbs/cm/event_channel.hpp"
 
 #include <fcntl.h>

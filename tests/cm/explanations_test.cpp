@@ -1,5 +1,5 @@
-// What is said where nobody listens, or an address is not reached: the cause that can be seen, and the next
-// step.
+// The message when nobody listens or an address cannot be reached: the visible
+// cause, and the next step.
 #include "verbs/cm/explanations.hpp"
 
 #include <arpa/inet.h>

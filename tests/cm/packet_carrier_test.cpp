@@ -1,5 +1,5 @@
-// The connection manager's datagrams: what is repeated, what ends that, what is passed on, and what strangers
-// cannot do. The link is one whose clock the test turns; the port keeps what is sent.
+// The connection manager's datagrams: which are repeated and until when, which are passed on, and what
+// strangers cannot do. The link has a clock that the test moves; the port keeps what is sent.
 #include "verbs/cm/packet_carrier.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who may bind what, between processes that live and such that do not.
+// Which process may bind which port, among running and ended processes.
 #include "verbs/cm/port_space.hpp"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// The calls of librdmacm that make no connection: addresses, options, lists, events of the application's own.
+// The calls of librdmacm that create no connection: addresses, options, lists, the application's own events.
 #include <gmock/gmock.h>
 
 #include "tests/cm/cm_fixture.hpp"

@@ -1,5 +1,5 @@
-// Threads that are cancelled in a call of librdmacm: only waiting for an event ends them, and a connection's
-// state is never left between two.
+// Threads that are cancelled in a call of librdmacm: cancellation ends only a wait for an event, and never
+// leaves a connection between two states.
 #include "tests/cancelled_thread.hpp"
 #include "tests/cm/cm_fixture.hpp"
 

@@ -1,4 +1,4 @@
-// rdma_migrate_id: what goes along to the new channel.
+// rdma_migrate_id: what moves to the new channel.
 #include <future>
 
 #include "tests/cm/cm_fixture.hpp"

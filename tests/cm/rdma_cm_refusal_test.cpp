@@ -1,4 +1,4 @@
-// What rdma_cm refuses: rejections with their reasons, addresses that cannot be had, calls out of order.
+// What rdma_cm refuses: rejections with reasons, addresses that are not available, calls out of order.
 #include <gmock/gmock.h>
 
 #include "tests/cm/cm_fixture.hpp"

@@ -1,4 +1,4 @@
-// librdmacm as an application sees it, both sides in one process; what needs two is in cm_process_test.cpp.
+// librdmacm as an application sees it, both sides in one process; cm_process_test.cpp uses two processes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 

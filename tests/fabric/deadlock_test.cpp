@@ -1,4 +1,4 @@
-// Cyclic buffer dependencies: found where there are some, named, and none imagined where there are none.
+// Cyclic buffer dependencies: every existing one is found and named, and no other is reported.
 #include "fabric/plan/deadlock.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Network files: what is read, and what is said of each mistake.
+// Network files: what is read, and the message for each mistake.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Drawings: what is cut off, what is escaped, where things stand.
+// Drawings: what is cut off, what is escaped, and where things are placed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

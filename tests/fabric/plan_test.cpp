@@ -1,5 +1,5 @@
-// The plan of a network: splits that add up, findings for what is mis-set, and configuration that SONiC
-// accepts.
+// The plan of a network: splits that add up, findings for wrong settings, and
+// configuration that SONiC accepts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

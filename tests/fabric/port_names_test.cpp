@@ -1,4 +1,4 @@
-// Names of ports against SONiC's own port_config.ini and platform.json.
+// Port names compared with SONiC's own port_config.ini and platform.json.
 #include "fabric/topology/port_names.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Routes: all shortest up-down paths, what failures change, what static routes override.
+// Routes: all shortest up-down paths, the effect of failures, and what static routes override.
 #include "fabric/topology/routing.hpp"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
-// What is written for a switch, judged by the rules of SONiC's YANG models (sonic-buildimage,
-// src/sonic-yang-models/yang-models/sonic-*.yang), which are here as data: the tables, their keys, the type
-// and range of each field, what must be there, and what refers to what.
+// A switch's configuration, checked against the rules of SONiC's YANG models (sonic-buildimage,
+// src/sonic-yang-models/yang-models/sonic-*.yang). The rules are here as data: the tables, their keys, the
+// type and range of each field, the mandatory fields, and the references between tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

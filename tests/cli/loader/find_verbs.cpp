@@ -1,4 +1,4 @@
-// Says which libibverbs it uses. With words "dlopen NAME" it loads that one, with "plugin" the library
+// Prints which libibverbs it uses. With the words "dlopen NAME" it loads that library; with "plugin" it loads
 // libfind_verbs_plugin.so, which only its RUNPATH reaches.
 #include <dlfcn.h>
 
