@@ -1,5 +1,5 @@
-// Files of users. Whatever is accepted must print as a file that is accepted, prints the same again, and
-// allows the same commands.
+// Parses files of users. An accepted file must print as a file that is accepted again, prints the same text,
+// and allows the same commands.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
-// A log file as it may be found on the disk. However its bytes come, the reader sees the same requests and
-// the same end; and a request that was read is written as the bytes it was read from. A log that is cut where
-// it stops being whole is whole.
+// Reads a log file as it may be found on the disk. However its bytes arrive, the reader sees the same
+// requests and the same end, and a request is written back as the bytes that it was read from. A log that is
+// cut where its whole part ends is whole.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The manifest of the append-only log. What is taken keeps the promises of manifest.hpp, and written out
-// again it is read as the same.
+// Reads the manifest of the append-only log. An accepted one keeps the promises of manifest.hpp, and after
+// writing it is read as the same one.
 #include <cstdint>
 #include <cstdlib>
 #include <set>

@@ -1,5 +1,5 @@
-// A message as a process of another user may send it. A run that parses lies within the message, is cut into
-// packets that are each long enough to have a header, and is the same when encoded and parsed again.
+// Parses a message as a process of another user may send it. A run that parses lies within the message,
+// splits into packets that are each long enough for a header, and survives being encoded and parsed again.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

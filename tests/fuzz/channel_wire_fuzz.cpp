@@ -1,5 +1,5 @@
-// What a channel's peer may send: the first byte says which. Whatever parses stays within the bytes that
-// came, keeps the promises of its type, and survives being encoded and parsed again.
+// Parses what a channel's peer may send; the first byte chooses the kind. A parsed message stays within the
+// input, keeps the promises of its type, and survives being encoded and parsed again.
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a hostile server can send: both readers of replies take any bytes in any pieces, agree on how many
-// replies there were and on whether the stream is sound, and do not depend on where it was split.
+// What a hostile server can send: both readers of replies accept any bytes in any pieces, agree on the number
+// of replies and on whether the stream is valid, and do not depend on the splits.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>

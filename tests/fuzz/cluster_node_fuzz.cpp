@@ -1,8 +1,8 @@
-// What a hostile node of a cluster may send to a gateway: the frames of its replies are found in the same
-// places however the bytes arrive, and where the client's own reader finds them; what a reply says about
-// slots is read or refused, and names only slots and addresses that can be.
+// What a hostile cluster node may send to a gateway: its replies' frames are found at the same places however
+// the bytes arrive, and where the client's own reader finds them. A reply about slots is read or refused, and
+// only names possible slots and addresses.
 //
-// The first byte of the input is how many bytes arrive at a time.
+// The first byte of the input is the number of bytes that arrive at a time.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Any bytes as a message of the connection manager: what is accepted is the same when it has been encoded and
-// parsed again.
+// Parses any bytes as a message of the connection manager: an accepted message is the same after it has
+// been encoded and parsed again.
 #include <cstdlib>
 
 #include "wire/mad.hpp"

@@ -1,5 +1,5 @@
-// A connection manager message as another process may send it. Whatever parses is in range, and survives
-// being encoded and parsed again.
+// Parses a connection manager message as another process may send it. A parsed message is in range, and
+// survives being encoded and parsed again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

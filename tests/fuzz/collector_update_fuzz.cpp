@@ -1,5 +1,5 @@
-// What a switch may tell `weir collector`: a path, a zero byte, and the value's JSON. Whatever it is, what is
-// written down is a line of JSON, and the page for Prometheus has a name, labels and a number in each line.
+// What a switch may tell `weir collector`: a path, a zero byte, and the value's JSON. In any case, each line
+// written is a line of JSON, and each line of the Prometheus page has a name, labels and a number.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

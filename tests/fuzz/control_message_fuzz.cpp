@@ -1,4 +1,4 @@
-// A control message as a peer may send it. Whatever parses must survive being encoded and parsed again.
+// Parses a control message of a peer. A parsed message must survive being encoded and parsed again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

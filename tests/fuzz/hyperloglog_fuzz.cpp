@@ -1,5 +1,5 @@
-// Strings that claim to be HyperLogLogs: clients store them, and RESTORE and snapshots bring them. Whatever
-// they hold, all that is done to them agrees on whether they are whole, and a whole one stays so.
+// Strings that claim to be HyperLogLogs: clients store them, and RESTORE and snapshots load them. All
+// operations must agree on whether one is whole, and a whole one must stay whole.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

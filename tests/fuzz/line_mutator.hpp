@@ -1,5 +1,5 @@
-// Mutations of an input that is lines of words: lines of a grammar come and go, words are exchanged.
-// Sometimes libFuzzer mutates bytes as ever.
+// Mutates an input that consists of lines of words: adds and removes lines of a grammar, and exchanges words.
+// Sometimes libFuzzer mutates bytes as usual.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// An input that is lines, played: a Play does what each says, and at the end everything must have ended.
+// Plays an input of lines: a Play does what each line says, and at the end everything must have ended.
 #pragma once
 
 #include <algorithm>

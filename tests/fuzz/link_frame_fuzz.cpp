@@ -1,5 +1,5 @@
-// A packet on a link connection as another process may send it. Whatever parses survives being encoded and
-// parsed again; a hello's greeting lies within its body.
+// Parses a packet on a link connection as another process may send it. A parsed packet survives being encoded
+// and parsed again, and a hello's greeting lies within its body.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

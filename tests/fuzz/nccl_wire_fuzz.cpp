@@ -1,5 +1,5 @@
-// What another rank sends to NCCL's plugin: handles, private data, offers in memory that it writes,
-// immediates.
+// Parses what another rank sends to NCCL's plugin: handles, private data, offers in memory that
+// it writes, and immediates.
 #include <array>
 #include <cstddef>
 #include <cstdint>

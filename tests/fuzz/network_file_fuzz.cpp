@@ -1,5 +1,5 @@
-// Network files. What is read without complaint must keep the invariants of a Network, and hosts must reach
-// each other; what is not must be complained of.
+// Reads network files. A file that is read without complaint must keep the invariants of a Network, and its
+// hosts must reach each other. Any other file must cause a complaint.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,9 +1,9 @@
-// Whatever packets arrive at a queue pair, in whatever order: its responder asks of its target only what a
-// message allows, its requester writes only where a request reads to and completes in order, neither keeps
-// more than it may, and what they send is what we ourselves take.
+// Any packets reach a queue pair in any order. The responder must ask its target only for what a message
+// allows. The requester must write only where a request reads to, and complete in order. Neither may keep
+// more than its limit, and both must send only packets that we accept ourselves.
 //
-// An input is a number of steps. A step is a packet made of the bytes that follow, with a PSN near those that
-// are expected, or time that passes, or a work request.
+// An input is a number of steps: a packet made of the bytes that follow, with a PSN near the expected ones;
+// time that passes; or a work request.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

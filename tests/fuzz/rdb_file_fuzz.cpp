@@ -1,5 +1,5 @@
-// Whole snapshots, read in pieces of 1 to 256 bytes (the first byte of the input says). None may do more than
-// be refused.
+// Reads whole snapshots in pieces of 1 to 256 bytes (the first byte of the input chooses). The worst
+// allowed result is a refusal.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

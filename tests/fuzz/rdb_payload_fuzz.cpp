@@ -1,5 +1,5 @@
-// RESTORE's payloads without their checksum. What is accepted must be written and read back as the same
-// value.
+// Reads RESTORE's payloads without their checksum. An accepted payload must be written and
+// read back as the same value.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
-// Runs a fuzz target once over every file of its committed corpus, in name order: what a build without
-// libFuzzer has instead of a fuzzer. Fails when the corpus is missing or empty, so that a test of nothing
-// cannot pass.
+// Runs a fuzz target once over every file of its committed corpus, in name order; builds without
+// libFuzzer use this instead of a fuzzer. Fails if the corpus is missing or empty, so that a
+// test of nothing cannot pass.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

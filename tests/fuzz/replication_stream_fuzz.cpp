@@ -1,8 +1,8 @@
-// What a primary may send to a server that follows it: answers to the greeting, a snapshot, requests. Nothing
-// of it may bring the server down, and what does not load leaves the data that was there.
+// What a primary may send to a server that follows it: answers to the greeting, a snapshot, requests. No
+// input may crash the server, and a snapshot that does not load leaves the old data in place.
 //
-// The first byte of the input is how many bytes arrive at a time; the parts are put together as the link
-// does, without its sockets and clock.
+// The first byte of the input is the number of bytes that arrive at a time. The parts are connected as in the
+// link, but without its sockets and clock.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <cstdint>

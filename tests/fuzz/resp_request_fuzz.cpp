@@ -1,5 +1,5 @@
-// Requests as a client may send them. However the bytes are cut into deliveries, the parser must see the same
-// requests and the same error as when they come at once. The first byte says how they are cut.
+// Parses requests of clients. However the bytes are split, the parser must see the same requests and the same
+// error as when they come at once. The first byte chooses the split.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes as a RoCEv2 packet: what is accepted is encoded to the bytes that it came from.
+// Parses any bytes as a RoCEv2 packet: an accepted packet encodes to the bytes that it came from.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Any bytes as a packet behind a UDP socket: what is accepted is encoded to the bytes that it came from, and
-// its ICRC is made as it is checked.
+// Parses any bytes as a packet from a UDP socket: an accepted packet encodes to the bytes that it came from,
+// and the ICRC that we compute is the one that we accept.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>

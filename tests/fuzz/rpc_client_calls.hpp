@@ -1,5 +1,5 @@
-// What a program does with its rpc client: calls of every shape, streams, and the memory that it lends for
-// them.
+// What a program does with its rpc client: calls of every shape, streams, and memory
+// that it lends to them.
 #pragma once
 
 #include <asio/awaitable.hpp>

@@ -1,13 +1,13 @@
-// What a server may send to an rpc client that has calls and streams under way, executed: each call ends once
-// and no later than its connection, memory that was lent for it is left alone after that, and what the client
-// sends is whole and within the credit it was given.
+// What a server may send to an rpc client with calls and streams under way, executed. Each call ends once and
+// no later than its connection. Memory that was lent to a call is not touched after that. The client sends
+// only whole frames, within the credit that it was given.
 //
-// The input is lines. "< reply 0 hello" is a frame of the server's (rpc_frame_lines.hpp), 0 being the first
-// call, and 2.0 the second one in its place. Other lines are the program's: see act(). "@250" lets 250 ms
-// pass, "eof" ends the connection, "room 100" lets the transport take so many bytes before it is full, and
-// "quit" ends all where it is. Between two lines everything runs that can; not before the next of one that
-// begins with "+". "turn 2" lets no more than two handlers run. "options auth gate lz4 zstd" in the first
-// line is what the client is made with.
+// The input is lines. "< reply 0 hello" is a frame from the server (rpc_frame_lines.hpp); 0 is the first
+// call, and 2.0 is the second call in its place. Other lines are actions of the program: see act(). "@250"
+// lets 250 ms pass, "eof" ends the connection, "room 100" lets the transport take that many bytes before it
+// is full, and "quit" ends everything at once. Between two lines everything that can run runs, except before
+// a line that begins with "+". "turn 2" runs at most two handlers. "options auth gate lz4 zstd" in the first
+// line chooses how the client is created.
 #include <array>
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/co_spawn.hpp>

@@ -1,5 +1,5 @@
-// The functions that a fuzzed rpc server has beside tests/rpc/services.hpp: streams each way, results of any
-// size, members, and those that drain or stop the server that runs them.
+// The functions that a fuzzed rpc server has in addition to tests/rpc/services.hpp: streams in each
+// direction, results of any size, members, and functions that drain or stop their own server.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Bytes from a peer: cut into frames, and each body, decompressed where it says so, read as values. The first
-// byte says how large the pieces are that the rest arrives in; the frames found must not depend on it.
+// Bytes from a peer are split into frames, and each body is decompressed if it says so and read as values.
+// The first byte chooses the size of the pieces that the rest arrives in; the frames must not depend on it.
 #include <algorithm>
 #include <cstdlib>
 #include <map>

@@ -1,5 +1,5 @@
-// A client's transport that the input holds: what comes, in which pieces, how much may go before it is full,
-// and when the connection ends. All that the client writes goes into a ledger.
+// A client's transport that the input controls: which bytes arrive in which pieces, how much it takes before
+// it is full, and when the connection ends. Everything that the client writes goes into a ledger.
 #pragma once
 
 #include <algorithm>

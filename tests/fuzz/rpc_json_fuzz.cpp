@@ -1,6 +1,6 @@
-// What `weir rpc` makes of a server's answer: the types that the server tells, a zero byte, and the result's
-// body. What comes out is JSON whatever came in. The first part is also taken as a user's JSON, which becomes
-// one MessagePack array.
+// What `weir rpc` makes of a server's answer: the server's types, a zero byte, and the result's
+// body. The output is JSON for any input. The first part also serves as a user's JSON, which
+// becomes one MessagePack array.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
-// What one end of an rpc connection may say, from what both said: whole frames, replies that were asked for
-// and come once, items within their credit.
+// What one end of an rpc connection may send, given what both ends have sent: whole frames, one reply for
+// each request, and items within their credit.
 #pragma once
 
 #include <map>

@@ -1,12 +1,12 @@
-// What clients may send to an rpc server, executed: nothing may bring it down, stop it, or stay when its
-// connection is gone, and all that it answers must be whole and asked for.
+// What clients may send to an rpc server, executed: no input may crash or stop it or stay after its
+// connection has gone, and every answer must be whole and requested.
 //
-// The input is lines. "1 call 7 shop.echo x" is a frame of the second of three clients (rpc_frame_lines.hpp);
-// besides frames, a client does "bytes HEX", "shut" (sends no more), "close", and "deaf" until it does
-// "read". "@250" lets 250 ms pass; between two lines everything runs that can, but not before the next of one
-// that begins with "+", and "turn 2" lets no more than two handlers run; "drain", "stop" and "destroy" are
-// the server's, "quit" ends all where it is; "options auth lz4 zstd few" in the first line is what the server
-// is made with. It listens on a unix socket, which hands on at once whatever is written to it.
+// The input is lines. "1 call 7 shop.echo x" is a frame from the second of three clients
+// (rpc_frame_lines.hpp). Besides frames, a client does "bytes HEX", "shut" (it sends no more), "close", and
+// "deaf" until "read". "@250" lets 250 ms pass. Between two lines all that can run runs, except before a line
+// that begins with "+"; "turn 2" runs at most two handlers. "drain", "stop" and "destroy" act on the server;
+// "quit" ends everything at once. "options auth lz4 zstd few" in the first line chooses how the server is
+// created. It listens on a unix socket, which delivers at once what is written to it.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,4 +1,4 @@
-// The headers of datagrams, from UDP or a queue pair, of whoever sends to us.
+// The headers of datagrams from any sender, over UDP or from a queue pair.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A stream peer's greeting, and then its messages: whatever it says, what we count stays within our ring.
+// A stream peer's greeting and then its messages: whatever it sends, our counts stay within our ring.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Scenario files. What is read without complaint must be something that can be prepared and simulated for a
-// while; what is not must be complained of.
+// Reads scenario files. A file that is read without complaint must be possible to prepare and simulate for a
+// while. Any other file must cause a complaint.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,9 +1,9 @@
-// What clients may send to a server, executed: no command, option or state may bring it down, and every reply
-// must be whole.
+// What clients may send to a server, executed: no command, option or state may crash it, and
+// every reply must be whole.
 //
-// The input is lines. "1 GET k" is an inline command of the second of three clients, anything else one of the
-// first; "@250" lets 250 ms pass. The server is the real one, with connections that hand over bytes and count
-// replies.
+// The input is lines. "1 GET k" is an inline command of the second of three clients; any other line is one
+// of the first client. "@250" lets 250 ms pass. The server is the real one, with connections that hand
+// over bytes and count replies.
 #include <algorithm>
 #include <array>
 #include <asio/io_context.hpp>

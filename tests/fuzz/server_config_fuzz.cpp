@@ -1,4 +1,4 @@
-// Configuration files. What is accepted must print as text that is accepted again and means the same.
+// Reads configuration files. An accepted file must print as text that is accepted again and means the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// What another host says of a TCP connection that may change to RDMA: anything is refused or is what it would
-// be written as again. The first byte chooses the message.
+// What another host sends about a TCP connection that may change to RDMA: a message is refused, or encodes to
+// the same bytes again. The first byte chooses the message.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

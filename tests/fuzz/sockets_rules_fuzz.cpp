@@ -1,5 +1,5 @@
-// Rules of WEIR_SOCKETS_RULES, from a file. What is read has no more rules than there may be and decides;
-// what is not is complained of.
+// Rules of WEIR_SOCKETS_RULES from a file. Accepted rules stay within the limit and give a decision;
+// others cause a complaint.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

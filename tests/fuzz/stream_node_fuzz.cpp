@@ -1,5 +1,5 @@
-// Nodes of streams as they come from outside. What is accepted must be walked alike from both ends, and must
-// take whatever is done to streams.
+// Nodes of streams from outside. An accepted node must read the same from both ends, and must withstand
+// all operations on streams.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
-// A list of names as a hub may send it. What parses has no byte too few or too many: written again from its
-// entries it is what came, but for zeros before a number.
+// A list of names as a hub may send it. A parsed list has no byte too few or too many: written again from its
+// entries it equals the input, except for zeros before a number.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A frame of tensor messages as a peer may send it, and a greeting. Whatever parses must survive being
+// A frame of tensor messages as a peer may send it, and a greeting. A parsed one must survive being
 // encoded and parsed again.
 #include <cstddef>
 #include <cstdint>

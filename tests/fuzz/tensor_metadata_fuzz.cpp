@@ -1,5 +1,5 @@
-// Metadata as a hub may send them. Whatever parses must survive being encoded and parsed again, and every
-// tensor of it lies within its version's bytes.
+// Metadata as a hub may send it. Parsed metadata must survive being encoded and parsed again, and all its
+// tensors lie within the bytes of their version.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

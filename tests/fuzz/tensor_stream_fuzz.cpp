@@ -1,5 +1,5 @@
-// A stream of bytes cut anywhere: the reader of frames takes no more than it is given, and writes nowhere
-// else. The first byte says in which steps the rest comes.
+// A stream of bytes split anywhere: the frame reader takes no more than it is given, and writes nowhere else.
+// The first byte chooses the size of the steps.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

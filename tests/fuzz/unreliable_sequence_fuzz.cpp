@@ -1,8 +1,8 @@
-// Whatever packets arrive at an unreliable connection, in whatever order: its responder asks of its target
-// only what a message allows, and completes only what came whole.
+// Any packets reach an unreliable connection in any order: its responder asks its target only for what a
+// message allows, and completes only messages that arrived whole.
 //
-// An input is a number of packets: each of the bytes that follow, with a PSN near the expected one or, where
-// a flag says so, anywhere.
+// An input is a number of packets, each made of the bytes that follow. Its PSN is near the expected one or,
+// if a flag says so, anywhere.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// SipHash-1-3 against Python 3.11's hash(bytes), which is that function: PYTHONHASHSEED=0 is the key of
-// zeros, PYTHONHASHSEED=1 the other one.
+// Compares SipHash-1-3 with Python 3.11's hash(bytes), which is the same function: PYTHONHASHSEED=0 gives the
+// key of zeros, PYTHONHASHSEED=1 the other key.
 #include <gtest/gtest.h>
 
 #include <string>

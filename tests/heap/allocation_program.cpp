@@ -1,5 +1,5 @@
-// Runs under libweir_heap.so; exit status 0 if malloc and its family behave. Plain checks: a test framework
-// would allocate in between.
+// Runs under libweir_heap.so; the exit status is 0 if malloc and its relatives behave. Uses plain checks,
+// because a test framework would allocate in between.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Somebody else's program, built against an installed Weir: bytes over an Asio stream of RDMA.
+// A user's program, built against an installed Weir: bytes over an Asio stream of RDMA.
 #include <array>
 #include <asio.hpp>
 #include <cstdio>

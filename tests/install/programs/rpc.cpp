@@ -1,5 +1,5 @@
-// Somebody else's program, built against an installed Weir: a function, a server and a call. Usage: rpc
-// ADDRESS
+// A user's program, built against an installed Weir: a function, a server and a
+// call. Usage: rpc ADDRESS
 #include <asio/co_spawn.hpp>
 #include <cstdio>
 #include <stdexcept>

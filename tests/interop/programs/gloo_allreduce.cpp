@@ -1,8 +1,8 @@
-// All-reduces with Gloo over its ibverbs transport, which has no other way to move bytes; one process is one
+// All-reduces with Gloo over its ibverbs transport, which has no other way to move bytes. Each process is one
 // rank. The ranks find each other through files in a folder.
 //
-// The pairs are polled, not waited for: when Gloo 0.5 destroys a pair, its thread for events may be inside
-// it.
+// The pairs are polled and not waited for: when Gloo 0.5 destroys a pair, its event thread
+// may still be using it.
 //
 // usage: gloo_allreduce RANK RANKS FOLDER
 #include <gloo/allreduce_halving_doubling.h>

@@ -1,6 +1,6 @@
-// A small MPI program, for any MPI and any number of ranks: a ring of messages, all-reduces, the heat
-// equation on strips, one-sided windows. Each part compares what it got with what one process computes alone;
-// the first difference ends the program with status 1.
+// A small MPI program for any MPI and any number of ranks: a ring of messages, all-reduces, the heat equation
+// on strips, and one-sided windows. Each part compares its result with what one process computes alone; the
+// first difference ends the program with status 1.
 //
 // usage: mpi_exchange PART       PART: ring, allreduce, heat, window
 #include <mpi.h>

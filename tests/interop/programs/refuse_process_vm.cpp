@@ -1,5 +1,5 @@
-// refuse_process_vm COMMAND [ARG...]: runs it under a seccomp filter that answers process_vm_readv and
-// process_vm_writev with EPERM, as container runtimes' profiles do.
+// refuse_process_vm COMMAND [ARG...]: runs the command under a seccomp filter that answers process_vm_readv
+// and process_vm_writev with EPERM, as container runtimes' profiles do.
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

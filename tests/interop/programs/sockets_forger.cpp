@@ -1,11 +1,11 @@
-// A hostile program on the host of one end of a TCP connection: it knows the connection and every byte of it,
-// as another user there may guess them, and wants its bytes taken for the connection's over RDMA.
+// A hostile program on the host of one end of a TCP connection: it knows the connection and its bytes, as
+// another user there may guess them, and tries to get its own bytes accepted for the connection over RDMA.
 //
 //   sockets_forger HOST PORT SECRET_FILE      a server of Redis's protocol under `weir run --sockets`
 //
-// What it asks for without the secret has to be refused; a request with the secret is taken, so that these
-// were no refusals by chance. Then it answers the server's proof with that same proof, which has to end the
-// link. The TCP connections have to be whole behind all that.
+// Its requests without the secret must be refused. A request with the secret is accepted, which shows that
+// the refusals are no accident. Then it answers the server's proof with that same proof, which must end the
+// link. Afterwards the TCP connections must still be intact.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>

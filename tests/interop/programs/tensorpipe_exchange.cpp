@@ -1,12 +1,12 @@
-// Tensors of several sizes there and back with TensorPipe, PyTorch's transport for RPC, over one of its
-// transports: ibv, which is verbs, or uv, which is TCP. Tensors go by the channel "basic", which uses the
-// same transport, so there is no other way to move bytes.
+// Sends tensors of several sizes there and back with TensorPipe, PyTorch's transport for RPC, over one of its
+// transports: ibv, which is verbs, or uv, which is TCP. Tensors use the channel "basic", which uses the same
+// transport, so no other path can move the bytes.
 //
 // usage: tensorpipe_exchange serve TRANSPORT PORT
 //        tensorpipe_exchange fetch TRANSPORT PORT [BYTES COUNT]
 //
-// The server sends back what it gets. With BYTES and COUNT it is asked for that many bytes COUNT times
-// instead, and what each took (the median, in seconds) is printed.
+// The server sends back what it gets. With BYTES and COUNT, the client requests that many bytes COUNT times
+// instead, and prints the median time of a request in seconds.
 #include <tensorpipe/tensorpipe.h>
 
 #include <algorithm>
