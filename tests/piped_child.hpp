@@ -1,4 +1,4 @@
-// A program that a test runs and talks to, a line at a time: its standard input and output are pipes.
+// A program that a test runs and talks to line by line: its standard input and output are pipes.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Users and what they may do: rules and their text, the ACL file, the log, and what a change does to clients.
+// Users and their permissions: rules and their text, the ACL file, the log, and how a change affects clients.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A log in a folder of its own, on a disk that fails when a test wants it to.
+// A log in its own folder, on a disk that fails when a test says so.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// When the append-only log is on the disk, and what happens when it cannot be: writes are refused until it
-// can.
+// When the append-only log reaches the disk, and what happens if it cannot: writes are
+// refused until it can.
 #include "tests/kv/aof.hpp"
 
 namespace weir::kv::testing {

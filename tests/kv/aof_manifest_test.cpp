@@ -1,4 +1,4 @@
-// The manifest of the append-only log, and the reader of its files: what they take and what they refuse.
+// The append-only log's manifest, and the reader of its files: what they accept and refuse.
 #include <gtest/gtest.h>
 
 #include "kv/aof/log_reader.hpp"

@@ -1,4 +1,4 @@
-// Writing the append-only log anew while clients go on, and beginning one while there is data.
+// Rewriting the append-only log while clients continue, and starting a log when there is data.
 #include "kv/persistence/snapshots.hpp"
 #include "tests/kv/aof.hpp"
 

@@ -1,4 +1,4 @@
-// The append-only log: what was acknowledged is there after a restart, and what is no log is refused.
+// The append-only log: acknowledged writes are there after a restart, and files that are no log are refused.
 #include "tests/kv/aof.hpp"
 
 namespace weir::kv::testing {

@@ -1,4 +1,4 @@
-// Settings of a server that has certificates, and what clients may show.
+// Settings of a server with certificates, and the certificates that clients may show.
 #pragma once
 
 #include <asio/ssl.hpp>

@@ -1,4 +1,4 @@
-// CLIENT REPLY: what a client that wants no replies still hears.
+// CLIENT REPLY: what a client that wants no replies still receives.
 #include <gtest/gtest.h>
 
 #include <algorithm>

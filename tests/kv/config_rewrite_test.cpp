@@ -1,4 +1,4 @@
-// CONFIG REWRITE: what becomes of a configuration file's lines, and that the file is whole at any time.
+// CONFIG REWRITE: what happens to the lines of a configuration file, and that the file is whole at all times.
 #include "kv/server/config_rewrite.hpp"
 
 #include <gtest/gtest.h>

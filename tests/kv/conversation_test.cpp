@@ -1,7 +1,7 @@
-// Several clients at once: what each of them hears is the same from Debian's redis-server and from this one.
+// Several clients at once: each gets the same replies from Debian's redis-server and from this server.
 //
-// A line of conversations/*.txt is the name of a client and a command in redis-cli's quoting; the client
-// connects when it is named first. What a client is called stands for its number: $a. Otherwise
+// A line of conversations/*.txt is a client's name and a command in redis-cli's quoting; a client connects
+// when it is first named. $a stands for the number of client a. Other forms:
 //   a! COMMAND   the command waits: its reply is heard later
 //   ? a          everything that a has heard meanwhile, up to now
 //   a +          a connects again, a speaks RESP3 from the start if its name is a capital letter

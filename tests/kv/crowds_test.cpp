@@ -1,5 +1,5 @@
-// Many at once: what a push costs where thousands wait, what it costs when one goes who listened to much, and
-// what a few of a million cost.
+// Crowds: the cost of a push while thousands wait, of the end of a client that listened to many channels, and
+// of a few active clients among a million.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// DEBUG DIGEST is Redis's, bit for bit: Debian's redis-server is the reference.
+// DEBUG DIGEST equals Redis's, bit for bit: Debian's redis-server is the reference.
 #include <gtest/gtest.h>
 
 #include "tests/kv/redis_server.hpp"

@@ -1,4 +1,4 @@
-// Every command that writes, with data that it acts on and what it tells of its effect.
+// Every command that writes, with the data that it acts on and the effect that it reports.
 #pragma once
 
 #include <string>

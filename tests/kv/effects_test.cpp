@@ -1,4 +1,4 @@
-// What every write command tells of its effect: replayed into a second server the words make equal data.
+// The effect that each write command reports: replayed into a second server, the words make equal data.
 #include <algorithm>
 #include <random>
 #include <set>

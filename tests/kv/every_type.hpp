@@ -1,5 +1,5 @@
-// A value of every type and encoding that clients can make, and how to look at it: for tests of what is
-// written and read back.
+// A value of every type and encoding that clients can create, and a way to compare it: for tests of
+// writing and reading back.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// A node of a cluster that says what a test wants, on a thread of its own, at a free port of this host.
+// A cluster node that replies as a test wants, on a thread of its own, at a free port of this host.
 //
-// It answers HELLO, and CLUSTER SLOTS with what slots() was told; everything else is the test's: a function
-// of the request gives the reply. An empty reply: none now, say() sends it later. Nothing: the connection is
-// closed.
+// It answers HELLO itself, and CLUSTER SLOTS with the value given to slots(). For all other requests the
+// test gives a function that returns the reply. An empty reply: no reply now, say() sends it later.
+// nullopt: the connection is closed.
 #pragma once
 
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-// Bad input and faults: whoever misbehaves is told or closed, and nobody else notices.
+// Bad input and faults: a misbehaving client gets an error or is closed, and no other client notices.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
-// The parts of the gateway that need no sockets: routes of requests, what nodes say, the order
-// of replies.
+// The parts of the gateway that need no sockets: routes of requests, the nodes' replies,
+// and the order of replies.
 #include <gtest/gtest.h>
 
 #include "cluster/key_slot.hpp"

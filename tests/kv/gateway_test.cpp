@@ -1,4 +1,4 @@
-// A gateway between clients and a cluster of nodes that say what the test wants.
+// A gateway between clients and a cluster whose nodes reply as the test wants.
 #include <gtest/gtest.h>
 
 #include "kv/gateway/wrong_settings.hpp"

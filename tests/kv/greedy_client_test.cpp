@@ -1,5 +1,5 @@
 // Clients that send and do not read, over every transport: what they can make the server hold, and what they
-// get when they read after all. See docs/networking-cves.md.
+// get when they do read. See docs/networking-cves.md.
 #include <gtest/gtest.h>
 
 #include <asio/connect.hpp>

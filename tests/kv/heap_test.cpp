@@ -1,4 +1,4 @@
-// The count of the heap's used bytes. The sanitizers' own counts pass, too.
+// The count of the heap's used bytes; it works with the sanitizers' own counts, too.
 #include "kv/heap.hpp"
 
 #include <gtest/gtest.h>

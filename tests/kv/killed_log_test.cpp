@@ -1,5 +1,5 @@
-// The server is killed at random moments while clients write and the log is rewritten. What it acknowledged
-// is there when it runs again, and transactions are there whole or not at all.
+// The server is killed at random moments while clients write and the log is rewritten. After a restart all
+// acknowledged writes are there, and transactions are whole or absent.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,7 +1,7 @@
-// The server is killed at random moments while it takes snapshots under load. What lies on the disk is always
-// one whole snapshot, of one moment, and not older than the last one that was said to be complete.
+// The server is killed at random moments while it takes snapshots under load. The disk always has one whole
+// snapshot of one moment, and it is not older than the last one that was reported complete.
 //
-// Each write is one MSET of all keys to the same number, so a snapshot of one moment has one number in it.
+// Each write is one MSET of all keys to the same number, so a snapshot of one moment has only one number.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Large values and whole databases are freed a little at a time, and nothing of them is left in the end.
+// Large values and whole databases are freed a little at a time, and in the end nothing of them is left.
 #include "kv/store/lazy_free.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The ways in: each serves the same, and each says clearly why it cannot listen.
+// The listeners: all serve alike, and each gives a clear error if it cannot listen.
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <net/if.h>

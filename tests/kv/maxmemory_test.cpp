@@ -1,4 +1,4 @@
-// What happens at maxmemory: who is refused, what is evicted, and when.
+// What happens at maxmemory: which commands are refused, what is evicted, and when.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// metrics-port: what Prometheus reads of a running server.
+// metrics-port: the page that Prometheus reads from a running server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

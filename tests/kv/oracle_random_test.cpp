@@ -1,5 +1,5 @@
-// HyperLogLogs and places by chance, beside redis-server: what is stored must be the same bytes, and what is
-// found the same members in the same order.
+// Random HyperLogLogs and places, compared with redis-server: the stored bytes must be equal, and a search
+// must find the same members in the same order.
 #include <gtest/gtest.h>
 
 #include <cmath>

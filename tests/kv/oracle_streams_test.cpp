@@ -1,4 +1,4 @@
-// Streams beside redis-server where a list of lines is not enough: clients that wait, and commands by chance.
+// Streams compared with redis-server beyond lists of lines: clients that wait, and random commands.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,7 +1,7 @@
-// What Redis answers is the specification: each line of oracle/*.txt goes to Debian's redis-server and to
-// this server, and the raw replies must be equal, byte for byte, in RESP2 and in RESP3.
+// Redis's answers are the specification: each line of oracle/*.txt goes to Debian's redis-server and to this
+// server, and the raw replies must be equal, byte for byte, in RESP2 and in RESP3.
 //
-// A line is a command in redis-cli's quoting. Behind a sign at its start:
+// A line is a command in redis-cli's quoting. It may begin with a sign:
 //   ~  the elements of the reply may come in any order (members of hash tables do)
 //   ^  only the kind of the reply is compared (random or timed values)
 //   =N the line has N replies

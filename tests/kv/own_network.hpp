@@ -1,4 +1,4 @@
-// A network namespace of the test's own, for servers that take no free port.
+// A network namespace for this test, for servers that cannot choose a free port.
 #pragma once
 
 #include <net/if.h>

@@ -1,4 +1,4 @@
-// CLIENT PAUSE: who waits, for how long, and that the data stays as it is meanwhile.
+// CLIENT PAUSE: which clients wait, for how long, and that the data does not change meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Rounds of the server's sockets, and whose turn it is between them.
+// Rounds of the server's sockets, and the order in which other work runs between them.
 #include "kv/net/poller.hpp"
 
 #include <gtest/gtest.h>

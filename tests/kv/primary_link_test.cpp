@@ -1,4 +1,4 @@
-// A server that follows another: between two of this kind, and with a primary that means harm.
+// A server that follows another: between two servers of this kind, and with a hostile primary.
 #include <gtest/gtest.h>
 #include <sys/un.h>
 

@@ -1,4 +1,4 @@
-// weir-server as a program, for tests that kill it, or start it again.
+// weir-server as a program, for tests that kill it or restart it.
 #pragma once
 
 #include <fcntl.h>

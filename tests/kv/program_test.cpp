@@ -1,4 +1,4 @@
-// weir-server as a program: its exit codes, its files, and its life in the background.
+// weir-server as a program: its exit codes, its files, and running in the background.
 #include "tests/kv/program.hpp"
 
 #include <fcntl.h>

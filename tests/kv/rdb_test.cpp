@@ -1,5 +1,5 @@
-// Redis's snapshot format: what is written is read back, every old form is understood, and nothing hostile
-// gets through or costs memory.
+// Redis's snapshot format: values survive writing and reading, every old form is understood, and no hostile
+// input is accepted or uses much memory.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Peers of the RDMA port that claim bytes which they never wrote, over plain verbs: the server takes them for
-// zeros, and never for the requests of a client that was there before.
+// Peers of the RDMA port that claim bytes that they never wrote, over plain verbs: the server sees zeros, and
+// never the requests of an earlier client.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

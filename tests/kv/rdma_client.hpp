@@ -1,5 +1,5 @@
-// A blocking client of the server over RDMA, on Weir's software NIC as this build made it; plain or with TLS
-// inside.
+// A blocking client of the server over RDMA, on the software NIC that this build made;
+// plain, or with TLS over it.
 #pragma once
 
 #include <asio/read.hpp>

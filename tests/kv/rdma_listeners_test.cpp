@@ -1,4 +1,4 @@
-// The server over RDMA: as TCP serves, whatever the size, and changed at run time.
+// The server over RDMA: it serves like TCP for all sizes, and its listeners change at run time.
 #include <gtest/gtest.h>
 
 #include "tests/kv/rdma_client.hpp"

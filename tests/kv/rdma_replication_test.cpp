@@ -1,4 +1,4 @@
-// A server that follows another over RDMA, plain and with TLS: the snapshot, the stream, cuts, and ends.
+// A server follows another over RDMA, plain and with TLS: the snapshot, the stream, cut links, and the end.
 #include <gtest/gtest.h>
 
 #include "tests/kv/certificates.hpp"

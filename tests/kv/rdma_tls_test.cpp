@@ -1,4 +1,4 @@
-// TLS over RDMA: all that plain RDMA carries, to those whose certificates are right; and its clients' ends.
+// TLS over RDMA: it carries what plain RDMA does, for clients with valid certificates; and how clients end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// CONFIG SET bind: all listeners of those addresses move, or none does.
+// CONFIG SET bind: all listeners of those addresses move, or none of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The words in which a running server tells its effects, and replaying them into another one.
+// Records the effects that a running server reports, and replays them into another server.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// Six of Debian's redis-servers as a cluster: three primaries and a replica of each, on loopback.
+// A cluster of six of Debian's redis-servers on loopback: three primaries, each with a replica.
 //
-// In a network namespace of the test's own: nodes know each other by port, and take another 10000 above it.
-// No node takes over by itself, however slow the machine is: fail_over() and move_slot() say what happens.
+// In a network namespace of its own: nodes know each other by port, and also use the port number plus 10000.
+// However slow the machine is, no node takes over by itself: fail_over() and move_slot() decide.
 #pragma once
 
 #include <algorithm>

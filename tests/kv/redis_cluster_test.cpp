@@ -1,5 +1,5 @@
-// A gateway in front of six redis-servers, under load by TCP and by RDMA, while slots move, a node is killed
-// and another hands over: every acknowledged write is found, and no reply belongs to another request.
+// A gateway in front of six redis-servers, under load over TCP and RDMA, while slots move, a node is killed
+// and another fails over: every acknowledged write is found, and no reply belongs to another request.
 #include "tests/kv/redis_cluster.hpp"
 
 #include <gtest/gtest.h>

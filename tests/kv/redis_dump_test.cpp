@@ -1,4 +1,4 @@
-// DUMP and RESTORE between Debian's redis-server and this server, both ways.
+// DUMP and RESTORE between Debian's redis-server and this server, in both directions.
 #include <gtest/gtest.h>
 
 #include "tests/kv/every_type.hpp"

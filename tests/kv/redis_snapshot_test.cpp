@@ -1,4 +1,4 @@
-// Snapshot files between Debian's redis-server and this server, both ways.
+// Snapshot files between Debian's redis-server and this server, in both directions.
 #include <gtest/gtest.h>
 
 #include <filesystem>

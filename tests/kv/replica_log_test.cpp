@@ -1,4 +1,4 @@
-// The append-only log of a server that follows another: what a restart finds is what the server had.
+// The append-only log of a server that follows another: after a restart the server has the same data.
 #include "tests/kv/aof.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/replication_load.hpp"

@@ -1,4 +1,4 @@
-// A replica that is stopped keeps a snapshot, and when it is started again goes on from there.
+// A replica that is stopped keeps a snapshot, and after its restart continues from there.
 #include <gtest/gtest.h>
 
 #include "tests/kv/program.hpp"

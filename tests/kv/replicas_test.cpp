@@ -1,4 +1,4 @@
-// What a server does for those that follow it, seen by a replica that speaks the protocol by hand.
+// What a server does for its replicas, as seen by a test that speaks the protocol by hand.
 #include <gtest/gtest.h>
 
 #include "kv/persistence/snapshots.hpp"

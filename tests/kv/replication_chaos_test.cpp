@@ -1,6 +1,6 @@
-// A primary and two replicas of which some are killed, stopped, cut off and moved at random while a client
-// writes. What WAIT acknowledged is never lost, and in the end all three have the same data. Over unix
-// sockets, and over RDMA.
+// A primary and two replicas are killed, stopped, cut off and moved at random while a client writes.
+// Writes that WAIT acknowledged are never lost, and in the end all three have the same data. Over
+// unix sockets and over RDMA.
 #include <gtest/gtest.h>
 
 #include <algorithm>

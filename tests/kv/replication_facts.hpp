@@ -1,4 +1,4 @@
-// What servers that replicate say of themselves.
+// What replicating servers report about themselves.
 #pragma once
 
 #include <gtest/gtest.h>

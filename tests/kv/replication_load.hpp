@@ -1,4 +1,4 @@
-// A seeded load of everything that changes data, and what two servers must have in common after it.
+// A seeded load of all commands that change data, and what two servers must have in common after it.
 #pragma once
 
 #include <random>

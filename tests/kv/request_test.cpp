@@ -1,4 +1,4 @@
-// The request parser: what it makes of bytes, however they arrive.
+// The request parser: the requests that it finds, however the bytes arrive.
 #include "kv/resp/request.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// The real server, in this process, on a thread of its own.
+// The real server in this process, on a thread of its own.
 //
-// Tests talk to it through its sockets only; run() executes something on its thread. The clock is the wall
-// clock plus an offset that tests move.
+// Tests talk to it only through its sockets; run() executes a function on its thread. Its clock is the wall
+// clock plus an offset that tests change.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>

@@ -1,5 +1,5 @@
-// Scripts that mean harm: what they cost themselves, and that nobody else notices. What scripts answer is in
-// oracle/scripting.txt.
+// Hostile scripts: their cost to themselves, and that no other client notices.
+// oracle/scripting.txt has what scripts answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Redis Sentinel fails over from a redis-server to this server, and back. In a network namespace of the
-// test's own, because Sentinel knows servers by their TCP ports.
+// Redis Sentinel fails over from a redis-server to this server and back. In a network namespace of its own,
+// because Sentinel identifies servers by their TCP ports.
 #include <gtest/gtest.h>
 
 #include <fstream>

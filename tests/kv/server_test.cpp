@@ -1,4 +1,4 @@
-// The server with several clients: what one does and another sees.
+// The server with several clients: what one client does and another one sees.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// --check-config: all that is wrong with the settings is said, and nothing is started; the sample
-// configuration, which has every setting; and what a supervisor is told.
+// --check-config reports all that is wrong with the settings and starts nothing. Also the sample
+// configuration, which has every setting, and the messages to a supervisor.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

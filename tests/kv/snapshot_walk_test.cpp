@@ -1,4 +1,4 @@
-// A walk shows the data as it was when it began, each record once, whatever happens to it meanwhile.
+// A walk shows the data as of its beginning, each record once, whatever happens to the data meanwhile.
 #include "kv/store/snapshot_walk.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Snapshots on the disk: what was saved is there again, whatever happens while it is saved, and what cannot
-// be saved is said.
+// Snapshots on the disk: saved data is there again, whatever happens while it is saved, and
+// failures to save are reported.
 #include "kv/persistence/snapshots.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the server tells of its clients, its errors and the use of its keys.
+// What the server reports about its clients, its errors and the use of its keys.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

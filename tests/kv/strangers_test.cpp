@@ -1,4 +1,4 @@
-// Clients that have not given the password: what they may hold, and how long they may take.
+// Clients that have not given the password: how much they may hold, and how long they may take.
 #include <gtest/gtest.h>
 
 #include "tests/kv/running_server.hpp"

@@ -1,4 +1,4 @@
-// Listpacks, and streams in them, against simple models.
+// Listpacks, and streams in them, compared with simple models.
 #include <gtest/gtest.h>
 
 #include <map>

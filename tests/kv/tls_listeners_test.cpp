@@ -1,4 +1,4 @@
-// TLS: who is let in, certificates that change while the server runs, handshakes that do not end.
+// TLS: which clients are admitted, certificates that change at run time, and handshakes that do not end.
 #include <gtest/gtest.h>
 
 #include <asio/ip/tcp.hpp>

@@ -1,4 +1,4 @@
-// CLIENT TRACKING: what is remembered is bounded, and is forgotten with those it was remembered for.
+// CLIENT TRACKING: the table is bounded, and a client's entries go when the client goes.
 #include <gtest/gtest.h>
 
 #include "tests/kv/running_server.hpp"

@@ -1,4 +1,4 @@
-// How often keys are used: the counter with its chance and its minute given, and what eviction makes of it.
+// The frequency of use of keys: the counter with given chance and minute, and its effect on eviction.
 #include <gtest/gtest.h>
 
 #include <random>

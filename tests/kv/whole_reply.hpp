@@ -1,4 +1,4 @@
-// Where a RESP reply ends.
+// Finds the end of a RESP reply.
 #pragma once
 
 #include <charconv>

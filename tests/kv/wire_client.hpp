@@ -1,4 +1,4 @@
-// A blocking test client that speaks raw bytes: what the server sent is compared byte for byte.
+// A blocking test client that speaks raw bytes, so that what the server sends can be compared byte for byte.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// The directory in which processes find each other: paths, who is in it, what stays when the last one leaves.
+// The directory in which processes find each other: paths, who is in it, and what the last process leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>

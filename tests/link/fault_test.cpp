@@ -1,4 +1,4 @@
-// Peers that do not keep to the protocol, and a process that runs out of descriptors.
+// Peers that break the protocol, and a process that runs out of descriptors.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/epoll.h>

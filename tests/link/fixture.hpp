@@ -1,4 +1,4 @@
-// What the link's tests share: a directory a test, attachments in it, and bytes as text.
+// What the link's tests share: a directory for each test, attachments in it, and bytes as text.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What the link takes for a frame, and that nothing else passes.
+// Which bytes the link accepts as a frame, and that it accepts no others.
 #include "link/frame.hpp"
 
 #include <gtest/gtest.h>

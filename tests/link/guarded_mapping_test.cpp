@@ -1,4 +1,4 @@
-// Files that are cut short under a mapping of them.
+// Files that are truncated while they are mapped.
 #include "link/memory/guarded_mapping.hpp"
 
 #include <gtest/gtest.h>

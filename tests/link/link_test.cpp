@@ -1,5 +1,5 @@
-// Two attachments in one process are two neighbours like any others, so most of the link's behaviour is
-// tested without a second process; what needs one is in process_test.cpp.
+// Two attachments in one process are neighbours like any others, so most of the link's behaviour is tested
+// without a second process; process_test.cpp tests the rest.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 

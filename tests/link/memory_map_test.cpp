@@ -1,4 +1,4 @@
-// What is mapped where: the kernel asked for one mapping after the other, and its text, say the same.
+// What is mapped where: asking the kernel for one mapping after another agrees with its text.
 #include "link/memory/memory_map.hpp"
 
 #include <gtest/gtest.h>

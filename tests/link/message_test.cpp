@@ -1,4 +1,4 @@
-// What neighbours say to each other: messages, calls and replies, full queues, and the end of a connection.
+// What neighbours exchange: messages, calls and replies, full queues, and the end of a connection.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,4 @@
-// What process_test asks of link_peer, and how it starts one.
+// What process_test asks of link_peer, and how it starts a peer.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// The link between real processes: killed ones, forked ones, and what they leave behind.
+// The link between real processes: killed and forked ones, and what they leave behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

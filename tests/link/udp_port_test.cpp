@@ -1,5 +1,5 @@
-// The UDP port on loopback, in a network namespace of its own: its port number is fixed, and other processes
-// of this host may have it.
+// The UDP port on loopback, in a network namespace of its own: the port number is fixed, and other
+// processes of this host may have it.
 #include "link/udp/udp_port.hpp"
 
 #include <fcntl.h>

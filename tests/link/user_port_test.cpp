@@ -1,5 +1,5 @@
-// Packets between users, in a network namespace of its own: slots are names there. Both ends live in this
-// process and are told that their user is another one; who must not be believed is a process of its own.
+// Packets between users, in a network namespace of its own, because slots are names there. Both ends live in
+// this process and are told that their users differ; an end that must not be believed is a separate process.
 #include "link/users/user_port.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The page for Prometheus, with clients that do not do their part.
+// The page for Prometheus, with clients that misbehave.
 #include "metrics/page_server.hpp"
 
 #include <arpa/inet.h>
