@@ -1,5 +1,5 @@
 // Peers that break the protocol, over plain verbs: each loses its own connection, with a typed error on our
-// side, and a well-behaved connection through the same acceptor does not notice.
+// side, and does not affect a well-behaved connection through the same acceptor.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Peers that break the channel protocol, over plain verbs: each loses its own channel, with a typed error on
-// our side, and a well-behaved channel through the same acceptor does not notice.
+// our side, and does not affect a well-behaved channel through the same acceptor.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// The books of a channel: the window granted and had, work requests under way; and that a receive is posted
-// whenever a SEND arrives, however long each of them is delayed.
+// A channel's accounts: the windows granted and received, and the work requests in progress. A receive is
+// posted for every SEND that arrives, however long each of them is delayed.
 #include "rdma/channel/channel_books.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a channel refuses, and how it ends: limits, cancellation, closing with work under way.
+// What a channel refuses and how it ends: limits, cancellation, closing with work in progress.
 #include <gtest/gtest.h>
 
 #include <asio/bind_cancellation_slot.hpp>

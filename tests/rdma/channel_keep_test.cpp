@@ -1,4 +1,4 @@
-// Messages that the application keeps for good, and messages sent on from where they lie.
+// Messages that the application keeps for good, and messages that it forwards without a copy.
 #include <gtest/gtest.h>
 
 #include <cstring>

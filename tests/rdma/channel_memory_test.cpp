@@ -1,4 +1,4 @@
-// What memory channels take, who stops when there is no more, and when it goes back.
+// The memory that channels use, which channels stop when there is no more, and when it is returned.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Large messages that are offered in parts: copied, fetched and put together piece by piece.
+// Large messages that are offered in parts: copied, fetched and assembled piece by piece.
 #include <gtest/gtest.h>
 
 #include <string>

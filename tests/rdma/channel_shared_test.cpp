@@ -1,5 +1,5 @@
-// Channels that share their receives: what is posted does not grow with them, too few receives only make
-// peers wait, who holds messages stops itself alone, and no end loses a receive.
+// Channels that share their receives: more channels post no more receives, too few receives only make peers
+// wait, a channel that holds messages stops only itself, and the end of a channel loses no receive.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
-// Channels end to end: whole messages in order by every way a message can travel, what each technique counts,
-// and what that does to an event loop. Their memory: channel_memory_test.cpp.
+// Channels end to end: whole messages in order by every path of a message, what each technique counts, and
+// how channels affect an event loop. channel_memory_test.cpp tests their memory.
 #include <gtest/gtest.h>
 
 #include <asio/co_spawn.hpp>

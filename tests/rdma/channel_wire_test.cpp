@@ -1,4 +1,4 @@
-// What a channel puts on the wire, and what it takes from there.
+// What a channel sends, and what it accepts from the wire.
 #include "rdma/channel/channel_wire.hpp"
 
 #include <gtest/gtest.h>

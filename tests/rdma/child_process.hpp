@@ -1,4 +1,4 @@
-// The other process of a test: rdma_test_child, which does what it is told (child.cpp).
+// The other process of a test: rdma_test_child, which does as it is told (child.cpp).
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Golden bytes of the four control messages, and what is refused.
+// Golden bytes of the four control messages, and the messages that are refused.
 #include "rdma/stream/control_message.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Connections that a peer asks for and never completes: whoever holds them holds no seat for long.
+// Connections that a peer requests and never completes: they occupy a seat only for a short time.
 #include <gtest/gtest.h>
 
 #include <chrono>

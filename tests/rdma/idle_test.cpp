@@ -1,5 +1,5 @@
-// An engine without traffic sleeps: it neither polls nor takes CPU time, and wakes at once when there is
-// something.
+// An engine without traffic sleeps: it neither polls nor uses CPU time, and wakes at once
+// when something arrives.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

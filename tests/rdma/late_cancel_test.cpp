@@ -1,4 +1,4 @@
-// Cancellation that comes when what waited was ended by another hand already, and its connection is gone.
+// A cancellation that comes after the wait was already ended otherwise, and its connection is gone.
 #include <gtest/gtest.h>
 
 #include <asio/bind_cancellation_slot.hpp>

@@ -1,5 +1,5 @@
-// What happens when something runs out: memory of the pool, file descriptors, room in the backlog, settings
-// out of range. Whoever asked gets a typed error, and connections that exist go on.
+// Shortages: the pool's memory, file descriptors, room in the backlog, settings out of range. The caller gets
+// a typed error, and existing connections continue.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
-// The pool's accounting: rounding, the cap, reuse, the water-mark. Registration is tested where there is a
-// device.
+// The pool's accounting: rounding, the cap, reuse, the water-mark. Registration is
+// tested only with a device.
 #include "rdma/device/memory_pool.hpp"
 
 #include <gtest/gtest.h>

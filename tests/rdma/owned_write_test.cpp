@@ -1,4 +1,4 @@
-// Writes of bytes that have an owner: the device reads them where they lie, and the owner is let go of then.
+// Writes of bytes that have an owner: the device reads them in place, and the owner is released afterwards.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Two processes: data between them, and a peer that is killed in the middle of a write or while it is idle.
+// Two processes: data between them, and a peer that is killed during a write or while it is idle.
 #include <gtest/gtest.h>
 
 #include <optional>

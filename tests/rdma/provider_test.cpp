@@ -1,5 +1,5 @@
-// Which provider is chosen, and what a user reads when it cannot be had. Loading a real one is the interop
-// tests'.
+// Which provider is chosen, and the message if it is not available. The interop tests
+// load a real provider.
 #include "rdma/provider.hpp"
 
 #include <gtest/gtest.h>

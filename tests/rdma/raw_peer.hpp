@@ -1,5 +1,5 @@
-// A peer that speaks plain verbs and so can break the protocol at will: a client by connection manager, with
-// a queue pair, posted receives, and a hand that sends whatever it is told.
+// A peer that speaks plain verbs and so can break the protocol in any way: a client of the connection
+// manager, with a queue pair and posted receives, that sends whatever it is told to.
 #pragma once
 
 #include <arpa/inet.h>

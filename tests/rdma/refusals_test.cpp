@@ -1,4 +1,4 @@
-// Each status of the connection manager names its cause and the next step.
+// Each status of the connection manager gives its cause and the next step.
 #include "rdma/verbs/refusals.hpp"
 
 #include <gmock/gmock.h>

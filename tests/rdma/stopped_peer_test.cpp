@@ -1,8 +1,8 @@
-// A peer whose process is stopped inside a WRITE to us: it holds up nobody, and what it may yet write to
-// stays where it is.
+// A peer whose process is stopped inside a WRITE to us: nobody waits for it, and the memory that it may
+// still write to stays in place.
 //
-// What such a process leaves behind is one odd word, so the test writes that word into this process's own
-// segment instead of stopping a process at the right instruction.
+// Such a process leaves one odd word behind, so the test writes that word into this process's own segment
+// instead of stopping a process at the right instruction.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Two streams connected to each other in one io_context, and a way to run it until something holds.
+// Two connected streams in one io_context, and a way to run it until a condition holds.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The RDMA device that the interop tests run on: Weir's software NIC from the build tree, or, on a machine
-// with an RDMA device (tests/vm), the system's. WEIR_RDMA_PROVIDER and WEIR_TEST_RDMA_ADDRESS say otherwise.
+// The RDMA device of the interop tests: Weir's software NIC from the build tree, or the system's on a machine
+// with an RDMA device (tests/vm). WEIR_RDMA_PROVIDER and WEIR_TEST_RDMA_ADDRESS override it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// TLS over RDMA: asio::ssl::stream<rdma::Stream> as it is.
+// TLS over RDMA: asio::ssl::stream<rdma::Stream>, unmodified.
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>

@@ -1,4 +1,4 @@
-// The books of a connection: what may be announced, read, written and signalled, event by event.
+// A connection's accounts: what may be announced, read, written and signalled, event by event.
 #include <gtest/gtest.h>
 
 #include <cstdint>

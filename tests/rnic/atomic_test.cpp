@@ -1,5 +1,5 @@
-// COMPARE AND SWAP, FETCH AND ADD and ATOMIC WRITE: what they return and store, what they refuse, that none
-// is lost when many run at once, and that a killed one holds nobody up.
+// COMPARE AND SWAP, FETCH AND ADD and ATOMIC WRITE: what they return, store and refuse, that none is lost
+// when many run at once, and that a killed one delays nobody.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

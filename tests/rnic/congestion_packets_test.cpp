@@ -1,4 +1,4 @@
-// Queue pairs whose packets a switch between the hosts marks (ECN): who is told, and who slows down.
+// Queue pairs whose packets a switch between the hosts marks (ECN): which end is told, and which slows down.
 #include "two_hosts.hpp"
 
 namespace weir::rnic::test {

@@ -1,4 +1,4 @@
-// DCQCN and go-back-N as dialogues: an event, the time, and what must follow.
+// DCQCN and go-back-N as dialogues: an event, the time, and the expected result.
 #include <gtest/gtest.h>
 
 #include "rnic/congestion/dcqcn.hpp"

@@ -1,6 +1,6 @@
-// A neighbour's bugs: whatever stands in a target's shared words, neither its initiator nor its owner
-// crashes, touches memory outside the target's segment and regions (AddressSanitizer watches), or loops for
-// ever.
+// A neighbour's bugs: whatever a target's shared words contain, neither its initiator nor its
+// owner crashes, accesses memory outside the target's segment and regions (AddressSanitizer checks
+// this), or loops forever.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

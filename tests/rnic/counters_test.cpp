@@ -1,4 +1,4 @@
-// What a queue pair counts, at both its ends, and what stays of it.
+// What a queue pair counts at both of its ends, and which counts remain after it.
 #include <gtest/gtest.h>
 
 #include <numeric>

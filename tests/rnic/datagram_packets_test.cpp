@@ -1,5 +1,5 @@
-// UD queue pairs of two hosts: each datagram is one packet, and its receiver finds that packet's IP header in
-// front of it.
+// UD queue pairs of two hosts: each datagram is one packet, and its receiver finds the packet's IP
+// header before the payload.
 #include "rnic/datagrams/grh.hpp"
 #include "two_hosts.hpp"
 

@@ -1,5 +1,5 @@
-// Completion errors: which work completion each fault gives at the requester and at the responder
-// (IBA 9.9, 10.3.1; ibv_poll_cq(3)).
+// Completion errors: the work completion that each fault causes at the requester and at the responder (IBA
+// 9.9, 10.3.1; ibv_poll_cq(3)).
 #include "errors.hpp"
 
 namespace weir::rnic::test {

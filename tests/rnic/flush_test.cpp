@@ -1,5 +1,5 @@
-// What follows an error: flushed work requests, in order (IBA 10.3.1); and on unreliable connections, which
-// tell of little.
+// What follows an error: work requests are flushed in order (IBA 10.3.1); and unreliable
+// connections, which report few errors.
 #include "errors.hpp"
 
 namespace weir::rnic::test {

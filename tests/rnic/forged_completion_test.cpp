@@ -1,5 +1,5 @@
-// Completions that no initiator writes: what a neighbour can make of the words it shares with us, between its
-// last store and our poll. A program must be told nothing that leads it out of what it posted.
+// Completions that no initiator writes: a neighbour may change the words it shares with us between its last
+// store and our poll. The program must not be told anything that leads outside what it posted.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

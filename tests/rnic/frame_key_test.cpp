@@ -1,4 +1,4 @@
-// Which fields are found in which frames, and that none is read beyond a frame's end.
+// Which fields are found in which frames, and that no field is read beyond the end of a frame.
 #include "rnic/ethernet/frame_key.hpp"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// Ethernet frames for tests: headers in front of a payload, byte by byte.
+// Ethernet frames for tests: headers before a payload, byte by byte.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A peer whose process is killed, at any point of a request, and the process that moves into its slot.
+// A peer whose process is killed at any point of a request, and the process that takes over its slot.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

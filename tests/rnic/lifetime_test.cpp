@@ -1,4 +1,4 @@
-// Ends and beginnings: reset and reuse, destruction and deregistration while a peer is at work.
+// Ends and beginnings: reset and reuse, destruction and deregistration while a peer works on the object.
 #include <sched.h>
 
 #include <chrono>

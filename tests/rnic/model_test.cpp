@@ -1,10 +1,10 @@
-// Random work on a connected pair, checked against a model that is nothing but two lists in each direction:
-// every operation of a reliable connection, every way in which one fails, pauses (SQD), and life after an
-// error.
+// Random work on a connected pair, checked against a model of two lists in each direction:
+// every operation of a reliable connection, every way in which it can fail, pauses (SQD),
+// and use after an error.
 //
-// The model executes eagerly; the NIC may be behind (a send waits until its peer's kick is pumped), never
-// ahead and never in another order. Whenever everything has settled both must be at the same point, and so
-// must memory.
+// The model executes at once. The NIC may be behind (a send waits until its peer's kick is pumped), but
+// never ahead and never in another order. Whenever everything has settled, both must be at the same
+// point and have the same memory.
 #include "modelled_end.hpp"
 
 namespace weir::rnic::test {

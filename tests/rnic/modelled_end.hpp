@@ -1,5 +1,5 @@
-// One end of the connection that model_test.cpp works on: the real queue pair with its memory, and beside it
-// what the model says must be there.
+// One end of the connection of model_test.cpp: the real queue pair with its memory, and the
+// state that the model expects.
 #pragma once
 
 #include "two_nics.hpp"

@@ -1,5 +1,5 @@
-// Datagrams to groups between hosts: one packet goes to the group's address, and each attached queue pair of
-// a host that it comes to gets a copy.
+// Datagrams to groups between hosts: one packet goes to the group's address, and on each receiving host every
+// attached queue pair gets a copy.
 #include "rnic/datagrams/grh.hpp"
 #include "two_hosts.hpp"
 

@@ -1,4 +1,4 @@
-// Datagrams to groups: every attached queue pair of every process gets one.
+// Datagrams to groups: every attached queue pair of every process gets a copy.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

@@ -1,12 +1,12 @@
-// A host for the NIC's tests: any number of Adapters in one process, with memory, time and wake-ups in the
-// test's hand.
+// A host for the NIC's tests: any number of Adapters in one process, with memory, time and wake-ups
+// under the test's control.
 //
 // Nothing here runs by itself: messages between NICs (kicks, faults, CQ events) wait until pump(), deadlines
-// until advance(). So a test decides every interleaving, and none needs to sleep. Regions whose table entry
-// has a window are reached through Peer::window (as shared memory is), the others through Peer::write/read
-// (as private memory is).
+// until advance(). So a test chooses every interleaving, and no test needs to sleep. A region whose table
+// entry has a window is reached through Peer::window (like shared memory), any other region through
+// Peer::write/read (like private memory).
 //
-// Threading: pump(), advance() and creation from the test's thread; the data path from any.
+// Threading: pump(), advance() and creation from the test's thread; the data path from any thread.
 #pragma once
 
 #include <atomic>

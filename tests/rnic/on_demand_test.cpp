@@ -1,4 +1,4 @@
-// On-demand memory of the initiator that is not there when its request is executed.
+// On-demand memory of the initiator that is unmapped when its request is executed.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

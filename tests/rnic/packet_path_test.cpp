@@ -1,6 +1,6 @@
-// Queue pairs whose peer is on another host: two NICs that only packets join, which a test may drop, change
-// or make up. What the requester and the responder decide is packet/'s business and has its own tests
-// (tests/rnic/packet); here it is that queues, completions, memory and errors are what they are on one host.
+// Queue pairs whose peer is on another host: two NICs connected only by packets, which a test may drop,
+// change or invent. The decisions of the requester and responder belong to packet/, which has its own tests
+// (tests/rnic/packet); here queues, completions, memory and errors must be as on one host.
 #include <random>
 
 #include "two_hosts.hpp"

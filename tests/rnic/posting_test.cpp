@@ -1,4 +1,4 @@
-// Posting: what is refused, in which order receives are consumed, and how long an entry of a queue is taken.
+// Posting: what is refused, the order in which receives are consumed, and how long a queue entry is in use.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

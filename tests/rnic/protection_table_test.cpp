@@ -1,4 +1,4 @@
-// The translation-and-protection table by itself: bounds, generations, domains, rights (IBA 10.6).
+// The translation-and-protection table alone: bounds, generations, domains, rights (IBA 10.6).
 #include "rnic/memory/protection_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The queue pair state machine against the table of the specification (IBA volume 1, table 91;
-// ibv_modify_qp(3)).
+// The queue pair state machine compared with the specification's table (IBA volume 1,
+// table 91; ibv_modify_qp(3)).
 #include "rnic/queue_pair/queue_pair_state.hpp"
 
 #include <gtest/gtest.h>

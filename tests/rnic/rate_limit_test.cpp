@@ -1,4 +1,4 @@
-// Rate limits: when messages may go, on the test's own clock.
+// Rate limits: when messages may be sent, on the test's own clock.
 #include "errors.hpp"
 #include "rnic/queue_pair/pacer.hpp"
 

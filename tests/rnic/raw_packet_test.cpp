@@ -1,4 +1,4 @@
-// Raw packet queue pairs: who gets a frame, and what becomes of those that nobody gets.
+// Raw packet queue pairs: which one gets a frame, and what happens to frames that none gets.
 #include "frames.hpp"
 #include "two_nics.hpp"
 

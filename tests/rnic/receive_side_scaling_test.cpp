@@ -1,5 +1,5 @@
-// Receive-side scaling: which work queue gets a frame, and what becomes of it in each of a work queue's
-// states.
+// Receive-side scaling: which work queue gets a frame, and what happens to the frame in each
+// state of the work queue.
 #include "rnic/ethernet/receive_side_scaling.hpp"
 
 #include <algorithm>

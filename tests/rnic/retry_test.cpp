@@ -1,4 +1,4 @@
-// A requester that waits: for a receive (RNR), for a peer that answers, and what it does when that takes too
+// A requester that waits for a receive (RNR) or for the peer's answer, and what it does when that takes too
 // long (IBA 9.7.5.2.8, 9.9.2.1).
 #include <thread>
 

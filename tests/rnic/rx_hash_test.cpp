@@ -1,4 +1,4 @@
-// The receive hash against the vectors that Microsoft publishes for it ("Verifying the RSS Hash
+// The receive hash compared with the vectors that Microsoft publishes for it ("Verifying the RSS Hash
 // Calculation"), and which frames have which fields.
 #include "rnic/ethernet/rx_hash.hpp"
 

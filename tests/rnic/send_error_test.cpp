@@ -1,4 +1,4 @@
-// Errors of the send queue alone: unreliable queue pairs in SQE and out of it, and SQD with its event.
+// Errors of the send queue alone: how unreliable queue pairs enter and leave SQE, and SQD with its event.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

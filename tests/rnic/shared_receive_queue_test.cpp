@@ -1,4 +1,4 @@
-// Shared receive queues: many queue pairs, order, limit events, and what a killed sender had taken.
+// Shared receive queues: many queue pairs, order, limit events, and receives that a killed sender had taken.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

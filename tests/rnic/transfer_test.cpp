@@ -1,5 +1,5 @@
-// What moves: SEND, RDMA WRITE, WRITE WITH IMMEDIATE and READ on a connected pair, of every size at which the
-// path inside changes, through memory that the peer maps and through memory that it does not.
+// Transfers: SEND, RDMA WRITE, WRITE WITH IMMEDIATE and READ on a connected pair, for every size at which the
+// internal path changes, through memory that the peer maps and memory that it does not map.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

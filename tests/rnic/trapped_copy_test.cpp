@@ -1,4 +1,4 @@
-// Copies of memory that is not there, tried without asking first.
+// Copies of unmapped memory, tried without checking first.
 #include "rnic/memory/trapped_copy.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Two NICs on two hosts, that only packets join, which a test may drop, change or make up.
+// Two NICs on two hosts, connected only by packets, which a test may drop, change or invent.
 #pragma once
 
 #include <algorithm>

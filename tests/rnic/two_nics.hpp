@@ -1,8 +1,8 @@
-// Two NICs on a host of the tests' own (nic_host.hpp), and what a test says to them in one line each:
-// registered memory, queue pairs with their CQs, posting, polling. The fixture connects one RC queue pair on
-// each.
+// Two NICs on a host under the test's control (nic_host.hpp), and short helpers for registered
+// memory, queue pairs with their CQs, posting and polling. The fixture connects one RC queue pair of
+// each NIC with the other's.
 //
-// Threading: as nic_host.hpp says.
+// Threading: as in nic_host.hpp.
 #pragma once
 
 #include <gtest/gtest.h>

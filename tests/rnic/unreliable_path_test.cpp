@@ -1,5 +1,5 @@
-// Unreliable connections whose peer is on another host: what arrives is whole and in order, each message
-// once; what does not is lost without a word, and harms no other.
+// Unreliable connections whose peer is on another host: a message that arrives is whole, in order, and comes
+// once; a message that does not arrive is lost silently and harms no other.
 #include "two_hosts.hpp"
 
 namespace weir::rnic::test {

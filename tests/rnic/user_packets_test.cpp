@@ -1,5 +1,5 @@
-// Queue pairs whose peer is another user's process on this host: packets as between hosts, whose sender is
-// known by a number instead of its address.
+// Queue pairs whose peer is another user's process on this host: packets as between hosts, but a number
+// identifies the sender instead of an address.
 #include "rnic/datagrams/grh.hpp"
 #include "two_hosts.hpp"
 

@@ -1,4 +1,4 @@
-// Memory windows: what a bind needs, what it grants, and when it ends (IBA 10.6.7).
+// Memory windows: what a bind requires, what it grants, and when it ends (IBA 10.6.7).
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {

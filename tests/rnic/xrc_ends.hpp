@@ -1,5 +1,5 @@
 // Both ends of extended reliable connections for the NIC's tests: an SRQ with its CQ, and a connected pair of
-// queue pairs of the two XRC kinds.
+// queue pairs, one of each XRC kind.
 #pragma once
 
 #include "two_nics.hpp"

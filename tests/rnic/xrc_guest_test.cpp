@@ -1,5 +1,5 @@
-// Extended reliable connections between three processes: the sender's, that of the queue pair which answers,
-// and that of the SRQ.
+// Extended reliable connections between three processes: the sender, the owner of the queue pair that
+// answers, and the owner of the SRQ.
 #include <thread>
 
 #include "rnic/same_host/guests.hpp"

@@ -1,4 +1,4 @@
-// XRC queue pairs that several processes have open.
+// XRC queue pairs that are open in several processes.
 #include <chrono>
 #include <future>
 

@@ -1,4 +1,4 @@
-// Extended reliable connections: any queue pair of a domain delivers into any SRQ of it, the SRQ's CQ tells.
+// Extended reliable connections: a domain's queue pairs deliver into all its SRQs; the SRQ's CQ reports it.
 #include "rnic/memory/claimed_ring.hpp"
 #include "xrc_ends.hpp"
 

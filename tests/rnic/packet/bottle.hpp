@@ -1,8 +1,8 @@
-// Two NICs in a bottle: the requesters and responders of one connection, joined by a network that loses,
+// Two NICs in a bottle: the requesters and responders of one connection, connected by a network that loses,
 // duplicates, delays and corrupts packets, under a clock that only the test moves.
 //
-// Beside them a model does every operation once, at once and in order when it is posted. What the ends see
-// must be what the model saw: memory, messages and their completions, values that atomics return.
+// Beside them a model performs every operation exactly once, in order, when it is posted. The ends must see
+// what the model saw: memory, messages and their completions, and the results of atomics.
 #pragma once
 
 #include <gtest/gtest.h>

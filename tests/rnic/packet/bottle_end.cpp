@@ -1,4 +1,4 @@
-// One end: a send queue, a target, and the model of what they must come to.
+// One end: a send queue, a target, and the model of the expected result.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// One connection, its operations, its network and its receives, all from one number.
+// Derives a connection, its operations, its network and its receives from one number.
 #include <gtest/gtest.h>
 
 #include "bottle.hpp"

@@ -1,5 +1,5 @@
-// Whatever the network does to the packets of a connection, its operations are done once, in order, and
-// completed when they are done.
+// Whatever the network does to a connection's packets, each operation is performed once, in order, and
+// completes after it was performed.
 #include "bottle.hpp"
 
 #include <gtest/gtest.h>

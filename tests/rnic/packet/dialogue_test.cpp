@@ -1,6 +1,6 @@
-// The captures of Linux's Soft-RoCE as dialogues: our responder answers the kernel's requester, our requester
-// talks to the kernel's responder. What we send is what the kernel sent, but for what the protocol leaves
-// free: the opcode with which part of a READ is answered again.
+// Replays captures of Linux's Soft-RoCE: our responder answers the kernel's requester, and our requester
+// talks to the kernel's responder. We must send what the kernel sent, except for what the protocol leaves
+// free: the opcode with which a part of a READ is answered again.
 #include <gtest/gtest.h>
 
 #include <algorithm>

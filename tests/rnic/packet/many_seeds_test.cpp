@@ -1,4 +1,4 @@
-// Longer than a test run has time for.
+// More seeds than an ordinary test run has time for.
 #include <gtest/gtest.h>
 
 #include "bottle.hpp"

@@ -1,4 +1,4 @@
-// How often, how long, and what then: timeouts, RNR NAKs, probes, refusals.
+// How often and how long a request is retried, and what happens then: timeouts, RNR NAKs, probes, refusals.
 #include <gtest/gtest.h>
 
 #include "bottle.hpp"

@@ -1,5 +1,5 @@
-// What the bottle's ends send, read by a program that others wrote: Wireshark's dissectors take it for what
-// it is meant to be.
+// Reads the packets of the bottle's ends with an independent program: Wireshark's dissectors must
+// see in them what was meant.
 #include <gtest/gtest.h>
 
 #include <cstdio>
