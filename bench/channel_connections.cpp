@@ -1,8 +1,8 @@
-// What a connection of rdma::Channel costs: memory, time to connect, and calls when few of many are busy,
-// with receives of its own and with receives that all share.
+// What a connection of rdma::Channel costs: memory, time to connect, and time of calls if only a few of many
+// connections are busy; with a connection's own receives and with receives that all connections share.
 //
-// A server and a client, a process and a core each. Usage: channel_connections [--connections N]...
-// [--calls N] [--receive-blocks N] [--send-blocks N]
+// Server and client each run in their own process on their own core. Usage: channel_connections
+// [--connections N]... [--calls N] [--receive-blocks N] [--send-blocks N]
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,11 +1,11 @@
-// What the machine allows: the ways by which one process can put bytes into another's memory, with nothing
-// around them. The NIC's WRITE is to be judged against the line of its tier (docs/measurements).
+// What the machine allows: the ways in which one process can write into another's memory, with nothing around
+// them. Compare the NIC's WRITE with the row of its tier (docs/measurements).
 //
 //   mapped      memcpy into memory that both processes map
 //   vm_writev   process_vm_writev into the other's private memory
 //
-// A child process holds the target memory and sleeps. Prints one line a size: GB/s of each, median of
-// --repeat runs.
+// A child process holds the target memory and sleeps. Prints one line for each size: GB/s of each
+// way, median of --repeat runs.
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/uio.h>

@@ -1,4 +1,4 @@
-// What the echo programs do alike: their options, and a server in a process of its own, on a core of its own.
+// What the echo programs share: their options, and a server in its own process on its own core.
 #pragma once
 
 #include <fmt/core.h>

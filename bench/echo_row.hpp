@@ -1,4 +1,4 @@
-// What the echo programs share, so that their rows compare: a core for each end, and the row itself.
+// What makes the echo programs' rows comparable: a core for each end, and the row itself.
 #pragma once
 
 #include <fmt/core.h>

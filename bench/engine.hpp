@@ -1,4 +1,4 @@
-// The engine of a benchmark's process, on the device that WEIR_RDMA_PROVIDER asks for.
+// The engine of a benchmark's process, on the device that WEIR_RDMA_PROVIDER names.
 #pragma once
 
 #include <unistd.h>

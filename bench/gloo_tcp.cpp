@@ -1,5 +1,5 @@
-// Fetching with Gloo over TCP: rank 1 asks rank 0 for BYTES, COUNT times, and prints what each took (the
-// median, in seconds). The ranks find each other through files in FOLDER.
+// Fetching with Gloo over TCP: rank 1 asks rank 0 for BYTES, COUNT times, and prints the median time in
+// seconds. The ranks find each other through files in FOLDER.
 //
 // usage: gloo_tcp_bench RANK FOLDER BYTES COUNT
 #include <gloo/rendezvous/context.h>

@@ -1,5 +1,5 @@
-// Echo over gRPC, as rpc_echo.cpp does over rpc/: server and client in a process each, a core each, the same
-// row.
+// Echo over gRPC, like rpc_echo.cpp over rpc/: server and client each in a process on a
+// core, with the same row.
 //
 //   grpc_echo_bench --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
 //

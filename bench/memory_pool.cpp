@@ -1,9 +1,9 @@
-// What the registered pool's water-mark and its hard cap buy and cost.
+// The benefit and the cost of the registered pool's water-mark and of its hard cap.
 //
-// Load comes in bursts: blocks are taken, registered, written to and given back; between two bursts the pool
-// is trimmed as an engine's tick does it. With the water-mark the slabs of one burst serve the next; without
-// it they are unmapped in between, so that every burst maps, registers and faults them in again. With a cap
-// below what a burst wants the rest of it is refused (Errc::memory_limit), and that is what a refusal takes.
+// Load comes in bursts: blocks are taken, registered, written to and returned; between two bursts the pool is
+// trimmed as by an engine's tick. With the water-mark the slabs of one burst serve the next. Without it they
+// are unmapped in between, so every burst maps, registers and faults them in again. With a cap below the need
+// of a burst the rest is refused (Errc::memory_limit); the program measures the time of a refusal.
 //
 // Medians of --repeat bursts. Usage: memory_pool_bench [--repeat N]
 #include "rdma/device/memory_pool.hpp"

@@ -1,7 +1,7 @@
 // NCCL's network plugin between two processes: bandwidth, ping-pong, and messages a second, through the table
-// that NCCL loads. bench/nccl.py sets it beside perftest.
+// of functions that NCCL loads. bench/nccl.py compares it with perftest.
 //
-// The parent receives (and answers, in the ping-pong), the child sends; each polls on a core of its own.
+// The parent receives (and answers, in the ping-pong), and the child sends; each polls on its own core.
 // Prints one number: MB/s, microseconds one way, or messages a second.
 #include <dlfcn.h>
 #include <fmt/format.h>

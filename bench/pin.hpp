@@ -1,4 +1,4 @@
-// A core for each end: what the benchmarks of two processes begin with.
+// Pins each end to its own core, for the benchmarks of two processes.
 #pragma once
 
 #include <sched.h>

@@ -1,9 +1,9 @@
-// What each technique of rdma::Channel buys: the same traffic with it and without it, in one run.
+// The benefit of each technique of rdma::Channel: the same traffic with it and without it, in one run.
 //
-// Two processes on this host, each pinned to a core of its own. The client keeps a number of messages
-// outstanding; the server answers each with as many bytes (round trip) or with one (one way). Medians of
-// --repeat runs, in turn with and without. Usage: rdma_channel_bench [--seconds S] [--repeat N] [--address A]
-// [--only CASE]
+// Two processes on this host are each pinned to their own core. The client keeps a number of messages
+// outstanding; the server answers each with the same number of bytes (round trip) or with one byte (one way).
+// Medians of --repeat runs, alternating with and without. Usage: rdma_channel_bench [--seconds S] [--repeat
+// N] [--address A] [--only CASE]
 #include <sys/wait.h>
 #include <unistd.h>
 

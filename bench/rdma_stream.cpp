@@ -1,7 +1,7 @@
-// rdma::Stream beside TCP, same program, same run: round trips of small messages, and one-way bytes.
+// Compares rdma::Stream with TCP in one program and run: round trips of small messages, and bytes one way.
 //
-// Two processes on this host, each pinned to a core of its own (or both to one: --same-core). Both transports
-// run in an asio::io_context with callbacks. Usage: rdma_stream_bench [--seconds S] [--address A]
+// Two processes on this host are each pinned to their own core (or both to one: --same-core). Both
+// transports run in an asio::io_context with callbacks. Usage: rdma_stream_bench [--seconds S] [--address A]
 // [--no-tcp] [--same-core] [--csv]
 #include <sys/wait.h>
 #include <unistd.h>

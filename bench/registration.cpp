@@ -1,14 +1,14 @@
-// What it costs that an RDMA NIC touches registered memory only: three ways to send what lies in a buffer, by
-// size.
+// The cost of the rule that an RDMA NIC only accesses registered memory: three ways to send the
+// contents of a buffer, by size.
 //
 //   register    ibv_reg_mr, WRITE, ibv_dereg_mr: no copy, a registration for each transfer
 //   copy        memcpy into a buffer that is registered once, WRITE from there
 //   pool        the data was made in registered memory to begin with: WRITE alone
 //
-// Two queue pairs of this process, connected to each other. Each line: microseconds for one transfer, median
-// of --repeat; then what registration and memcpy take alone, and mlock + munlock of the same memory, which is
-// about what registration costs at least on a device that pins pages. Prints a table, or with --data columns
-// for registration.gnuplot.
+// Two queue pairs of this process are connected to each other. Each line has the microseconds of one
+// transfer, median of --repeat; then the times of registration and of memcpy alone, and of mlock + munlock of
+// the same memory, which is about the minimum cost of registration on a device that pins pages. Prints a
+// table, or with --data columns for registration.gnuplot.
 #include <fmt/core.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>

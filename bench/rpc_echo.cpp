@@ -1,12 +1,12 @@
-// Echo over rpc/, server and client in a process each, a core each: calls per second and their latencies.
+// Echo over rpc/, server and client each in a process on a core: calls per second and their latencies.
 //
 //   rpc_echo --address tcp://127.0.0.1:0 --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
 //   [--attachments [--given]] [--short-replies]
 //
-// One connection carries all calls in flight, or each call has a connection of its own. With --attachments
-// the bytes travel beside the arguments, both ways, with --given in buffers of the connection's that nobody
-// writes anew; without, as a string. With --short-replies the requests carry the bytes and the replies say
-// how many came. Prints a row for each number in flight.
+// One connection carries all calls in flight, or each call has its own connection. With --attachments the
+// bytes travel beside the arguments in both directions, with --given in buffers of the connection that are
+// not written anew each time; without, they travel as a string. With --short-replies the requests carry the
+// bytes and the replies give their number. Prints a row for each number in flight.
 #include <fmt/core.h>
 
 #include <asio/co_spawn.hpp>

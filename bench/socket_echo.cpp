@@ -1,11 +1,11 @@
-// Echo over TCP with nothing around the bytes: what the kernel allows any RPC, in the row that rpc_echo_bench
-// prints.
+// Echo of plain bytes over TCP: what the kernel allows any RPC to reach, in the row
+// format of rpc_echo_bench.
 //
 //   socket_echo_bench --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
 //
-// Server and client look in epoll for a while before they sleep in it, read what is there of all that are
-// ready, and then write as much, with one call each; neither looks at the bytes. What waits to be written to
-// a connection is a number: all bytes are alike.
+// Server and client poll epoll for a while before they sleep in it, read what is available from each ready
+// socket, and then write the same amount, with one call each; neither looks at the bytes. The bytes to be
+// written to a connection are just a number, because all bytes are equal.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-// A directory of a test's own, removed with it.
+// A directory for one test, removed when the test ends.
 #pragma once
 
 #include <unistd.h>

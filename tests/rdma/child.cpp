@@ -1,5 +1,5 @@
 // The other process of process_test: connects to ADDRESS PORT and does as told until it is killed.
-// flood: writes without end idle: connects and waits echo: sends back what comes
+//   flood: writes without end        idle: connects and waits        echo: sends back what comes
 //   channel-flood, channel-offers, channel-idle, channel-echo: the same with messages; offers are large ones
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What a server remembers of its caller's types, and what it makes of what a caller says.
+// What a server remembers of its caller's types, and how it treats what a caller reports.
 #include "rpc/codec/agreed_schemas.hpp"
 
 #include <gtest/gtest.h>

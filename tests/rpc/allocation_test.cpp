@@ -1,5 +1,5 @@
-// A small call takes no memory from the heap once the connection is warm: every operator new of the process
-// is counted, client and server together.
+// A small call allocates no heap memory once the connection is warm: every operator new of the process is
+// counted, for client and server together.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// What N bytes of a stranger's may become: a search, by seeds, for arguments that take more memory than they
-// are charged for, and for those that take longest. Counts the heap, so it replaces operator new.
+// How much memory N bytes from a stranger may use: a seeded search for arguments that take more memory than
+// they are charged for, and for those that take longest. Replaces operator new to count the heap.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

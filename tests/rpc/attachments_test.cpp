@@ -1,5 +1,5 @@
-// How long attachments may be held, where they may be let go, and buffers that are given to a call, over
-// every transport: over RDMA they lie in the device's memory.
+// How long attachments may be held, where they may be released, and buffers that are given to a call, over
+// every transport: over RDMA they are in the device's memory.
 #include <gtest/gtest.h>
 
 #include <thread>

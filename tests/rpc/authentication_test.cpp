@@ -1,4 +1,4 @@
-// Who may call: tokens and client certificates, at connection and per call.
+// Who may call: tokens and client certificates, for a connection and for each call.
 #include <gmock/gmock.h>
 
 #include "rpc/pool.hpp"

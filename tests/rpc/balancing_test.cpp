@@ -1,4 +1,4 @@
-// Which server gets a call, and when a call is made again: pure functions.
+// Which server gets a call, and when a call is retried: pure functions.
 #include <gtest/gtest.h>
 
 #include <map>

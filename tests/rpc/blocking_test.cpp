@@ -1,4 +1,4 @@
-// Functions that block: in threads of their own, as many as there may be, and no others.
+// Functions that block: they run in separate threads, up to the limit, and no other functions do.
 #include <asio/detached.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <atomic>

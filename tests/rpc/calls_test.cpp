@@ -1,4 +1,4 @@
-// What calls do, over every transport.
+// Calls over every transport.
 #include <gtest/gtest.h>
 
 #include <asio/experimental/awaitable_operators.hpp>

@@ -1,5 +1,5 @@
-// A client whose server is a row of bytes: what it answers without being asked, and what is left of its calls
-// when nobody runs them any more.
+// A client whose server is a sequence of bytes: unsolicited answers, and what remains of its calls when
+// nobody runs them any more.
 #include "rpc/client/client_core.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// C++ values as MessagePack: the bytes, the way back, and what is refused.
+// C++ values as MessagePack: the bytes, decoding them, and what is refused.
 #include "rpc/codec/codec.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Compression between a client and a server, over every transport: who sends what, and what limits hold.
+// Compression between a client and a server, over every transport: which end compresses, and the limits.
 #include <gtest/gtest.h>
 
 #include "tests/rpc/rpc_fixture.hpp"

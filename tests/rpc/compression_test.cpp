@@ -1,4 +1,4 @@
-// Compression without connections: what goes in comes out, and nothing else comes out.
+// Compression without connections: what was compressed comes out again, and nothing else does.
 #include "rpc/wire/compression.hpp"
 
 #include <gtest/gtest.h>

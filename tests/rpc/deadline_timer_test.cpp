@@ -1,4 +1,4 @@
-// When a link looks for late calls. Deadlines are long over or far away: nobody waits for one.
+// When a link checks for late calls. Deadlines are long past or far away, so no test waits for one.
 #include "rpc/link/deadline_timer.hpp"
 
 #include <gtest/gtest.h>

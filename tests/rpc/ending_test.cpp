@@ -1,4 +1,4 @@
-// How a server ends a connection that it refuses: after all that it has to say, over every transport.
+// How a server ends a connection that it refuses: after it has sent everything, over every transport.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// What goes wrong, over every transport: every call ends, with a typed error, and nothing grows without
-// bound.
+// Faults over every transport: every call ends, with a typed error, and nothing
+// grows without bound.
 #include <gtest/gtest.h>
 
 #include <asio/bind_cancellation_slot.hpp>

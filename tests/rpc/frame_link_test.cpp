@@ -1,5 +1,5 @@
-// When a link gives what waits to its transport: once a round, and before that when much waits. Where large
-// frames lie meanwhile.
+// When a link passes waiting data to its transport: once a round, and earlier if there is much. Where large
+// frames are stored meanwhile.
 #include "rpc/link/frame_link.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The frame, byte for byte, and the reader of frames, however the bytes are cut.
+// The frame, byte for byte, and the frame reader, however the bytes are split.
 #include "rpc/wire/frame.hpp"
 
 #include <gtest/gtest.h>

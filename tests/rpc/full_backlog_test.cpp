@@ -1,4 +1,4 @@
-// A unix socket whose listener has not accepted for a while: its queue is full.
+// A unix socket whose listener has not accepted for a while, so its queue is full.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,5 +1,5 @@
-// A server that runs as many calls of a client as it may: what is for those is heard all the same, and what
-// comes in addition waits for its turn.
+// A server that runs as many calls of a client as it may: it still reads what belongs to them, and further
+// calls wait for their turn.
 #include <gtest/gtest.h>
 
 #include <asio/bind_cancellation_slot.hpp>

@@ -1,4 +1,4 @@
-// What waits at a full server: order, what goes with what, and what it is said to cost.
+// Requests that wait at a full server: their order, what is removed with them, and their reported cost.
 #include "rpc/server/held_requests.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Interceptors of both ends, the trace context that travels with a call, and what a server counts.
+// Interceptors at both ends, the trace context that travels with a call, and what a server counts.
 #include "rpc/interceptor.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Large bodies over every transport: the bytes that come, calls that end while theirs is half sent, and the
-// memory that they lay in.
+// Large bodies over every transport: the bytes that arrive, calls that end while their bodies are half sent,
+// and the memory of the bodies.
 #include <gtest/gtest.h>
 
 #include <asio/bind_cancellation_slot.hpp>

@@ -1,5 +1,5 @@
-// Timers that run out in the very turn in which what they watch over ends: their handlers run behind its end,
-// and must not touch it. Turns are made by letting time pass while nobody runs the io_context.
+// Timers that expire in the same turn in which what they watch ends: their handlers run after that end, and
+// must not touch it. A turn is made by letting time pass while nobody runs the io_context.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>

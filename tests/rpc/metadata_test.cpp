@@ -1,4 +1,4 @@
-// Metadata of calls and replies, and details of failures, between the two ends.
+// Metadata of calls and replies, and details of failures, from one end to the other.
 #include "rpc/metadata.hpp"
 
 #include "rpc/error_details.hpp"

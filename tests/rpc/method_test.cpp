@@ -1,4 +1,4 @@
-// What the compiler is asked about functions.
+// What is derived from functions at compile time.
 #include "rpc/codec/method.hpp"
 
 #include <gtest/gtest.h>

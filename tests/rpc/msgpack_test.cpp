@@ -1,4 +1,4 @@
-// MessagePack, against the bytes that its specification gives.
+// MessagePack, compared with the bytes that its specification gives.
 #include "rpc/codec/msgpack.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// What becomes of a connection where there is no memory: each allocation of what it does for a request fails
-// once.
+// What happens to a connection without memory: each allocation that it makes for
+// a request fails once.
 //
-// Memory that was given back is kept, and must be as it was left: what is written to it afterwards shows.
+// Released memory is kept and must remain unchanged, so a later write to it is detected.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
-// What waits to be written comes out as it went in, wherever the writes are cut, and memory that was lent or
-// given to the queue is let go of as soon as it is sent.
+// Queued output leaves the queue unchanged, wherever the writes are split, and memory that was lent or given
+// to the queue is released as soon as it is sent.
 #include "rpc/link/out_queue.hpp"
 
 #include <gtest/gtest.h>

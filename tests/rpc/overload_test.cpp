@@ -1,5 +1,5 @@
-// More than an end can take: memory stays within the limits, every call ends, and afterwards all is as
-// before.
+// More than an end can handle: memory stays within the limits, every call ends, and
+// afterwards all is as before.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// What a server's connections may hold, and when a client is given up: without sockets, with time passed in.
+// What a server's connections may hold, and when a client is given up: without sockets, at given times.
 #include "rpc/server/peer_watch.hpp"
 
 #include <gtest/gtest.h>

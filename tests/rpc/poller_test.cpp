@@ -1,4 +1,4 @@
-// Rounds of a poller, and what is left of one when somebody in it throws.
+// Rounds of a poller, and what remains of a round if a handler throws.
 #include "rpc/transport/poller.hpp"
 
 #include <gtest/gtest.h>

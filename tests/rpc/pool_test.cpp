@@ -1,4 +1,4 @@
-// Pools: which server a call reaches, what is made again, what becomes of connections; over every transport.
+// Pools over every transport: which server gets a call, what is retried, and what happens to connections.
 #include "rpc/pool.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What a call through a pool waits for before it is sent: servers that are looked up, connections that are
-// made. All of it counts against its time-out, and none of it is for ever.
+// What a call through a pool waits for before it is sent: server names to be resolved, connections to be
+// made. All of it counts against the call's time-out, and none of it lasts forever.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Frames that refer to large texts and binaries of a value: written from where the application has them, and
-// the value may go as soon as the frame was ended, however much the transport took.
+// Frames that refer to large texts and binaries of a value: these are written from the application's memory,
+// and the value may be destroyed once the frame is finished, however much the transport has taken.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// Which callers can call which servers, by what both say of their types.
+// Which callers can call which servers, given the types that both report.
 #include "rpc/codec/schema_check.hpp"
 
 #include <gmock/gmock.h>

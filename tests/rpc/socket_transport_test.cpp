@@ -1,5 +1,5 @@
-// What is written to many sockets in one round reaches each whole and in order, also where a socket takes
-// only a part of it.
+// Output to many sockets in one round reaches each whole and in order, even if a socket
+// takes only a part of it.
 #include "rpc/transport/socket_transport.hpp"
 
 #include <gtest/gtest.h>

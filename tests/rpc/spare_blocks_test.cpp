@@ -1,4 +1,4 @@
-// Large blocks are used again within a thread, and no thread keeps more than it may.
+// Large blocks are reused within a thread, and no thread keeps more than its limit.
 #include "rpc/wire/spare_blocks.hpp"
 
 #include <gtest/gtest.h>

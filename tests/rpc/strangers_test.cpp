@@ -1,5 +1,5 @@
-// What clients that mean harm can make a server hold and do: raw frames over TCP against a server beside a
-// client that behaves.
+// What hostile clients can make a server hold and do: raw frames over TCP to a server that also
+// has a well-behaved client.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

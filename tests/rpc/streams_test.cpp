@@ -1,4 +1,4 @@
-// Streams over every transport: values in both directions, backpressure, and every way to end.
+// Streams over every transport: values in both directions, backpressure, and every kind of end.
 #include <gtest/gtest.h>
 
 #include <asio/experimental/awaitable_operators.hpp>

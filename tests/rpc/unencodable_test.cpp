@@ -1,4 +1,4 @@
-// Values that cannot be encoded: whoever passes one hears of it, and the connection is as it was before.
+// Values that cannot be encoded: the caller gets an error, and the connection is unaffected.
 #include <gtest/gtest.h>
 
 #include "tests/rpc/rpc_fixture.hpp"

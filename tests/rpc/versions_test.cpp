@@ -1,4 +1,4 @@
-// Two ends of different releases: what they say of themselves, which types go together, which names stay.
+// Two ends of different releases: how they introduce themselves, which types fit, and which names are kept.
 #include <asio/ip/tcp.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>

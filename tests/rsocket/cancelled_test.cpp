@@ -1,5 +1,5 @@
-// Threads that are cancelled in a call of an rsocket: only the calls that wait for a peer end them, as with
-// sockets, and leave nothing behind.
+// Threads that are cancelled in a call of an rsocket: as with sockets, cancellation ends only the calls that
+// wait for a peer, and leaves nothing behind.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>

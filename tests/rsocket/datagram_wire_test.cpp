@@ -1,4 +1,4 @@
-// The headers of datagram rsockets. Golden values are rdma-core's.
+// The headers of datagram rsockets. The golden values come from rdma-core.
 #include "verbs/rsocket/datagram_wire.hpp"
 
 #include <gmock/gmock.h>

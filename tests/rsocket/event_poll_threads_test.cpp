@@ -1,4 +1,4 @@
-// Event polls of which several threads make use.
+// Event polls that several threads use.
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-// What the tests of rsockets share: sockets that close themselves, and pairs of them on the loopback address.
+// What the tests of rsockets share: sockets that close themselves, and connected pairs on loopback.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Mapped buffers: the peer writes straight into memory of the application.
+// Mapped buffers: the peer writes directly into the application's memory.
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 

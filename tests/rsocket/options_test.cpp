@@ -1,4 +1,4 @@
-// What can be set on an rsocket, and the files its defaults come from.
+// The options of an rsocket, and the files that give their defaults.
 #include "verbs/rsocket/options.hpp"
 
 #include <gtest/gtest.h>

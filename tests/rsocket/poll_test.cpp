@@ -1,4 +1,4 @@
-// rpoll and rselect: what is ready, and waking who sleeps.
+// rpoll and rselect: what is ready, and waking threads that sleep.
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 

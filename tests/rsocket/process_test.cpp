@@ -1,4 +1,4 @@
-// Streams between processes, one of which is killed, stopped short, or forks.
+// Streams between processes, one of which is killed, stopped for a while, or forks.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
-// A second process for process_test. It ends when its standard input does, or as told.
+// A second process for process_test. It ends when its standard input ends, or as told.
 //   rsocket_peer echo        prints "port N", sends back what it receives, one connection after the other
-//   rsocket_peer flood       prints "port N", sends without end to whoever connects
+//   rsocket_peer flood       prints "port N", sends without end to each client
 //   rsocket_peer sink        prints "port N", reads without end
 //   rsocket_peer silent      prints "port N", accepts and does nothing
 //   rsocket_peer exit        prints "port N", accepts, sends "bye" and exits without closing

@@ -1,4 +1,4 @@
-// Signals that come while a call waits: signal(7), "Interruption of system calls by signal handlers".
+// Signals during a call that waits: signal(7), "Interruption of system calls by signal handlers".
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

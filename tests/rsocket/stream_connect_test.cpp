@@ -1,4 +1,4 @@
-// connect() of a stream that is under way already, or has failed: connect(2) as TCP has it.
+// connect() on a stream that is already connecting or has failed: as connect(2) does for TCP.
 #include <gmock/gmock.h>
 
 #include "tests/rsocket/fixture.hpp"

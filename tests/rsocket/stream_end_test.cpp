@@ -1,4 +1,4 @@
-// How streams end: halves closed, whole ones, both at once, and calls that wait meanwhile.
+// How streams end: one half closed, both halves, both ends at once, and calls that wait meanwhile.
 #include <gmock/gmock.h>
 
 #include <future>

@@ -1,4 +1,4 @@
-// Flow control of a stream, two ends of which exchange messages by hand.
+// Flow control of a stream: the test carries the messages between its two ends.
 #include "verbs/rsocket/stream_flow.hpp"
 
 #include <gtest/gtest.h>

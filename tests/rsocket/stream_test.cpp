@@ -1,4 +1,4 @@
-// Stream rsockets: connecting, names, and bytes both ways. How streams end: stream_end_test.cpp.
+// Stream rsockets: connecting, names, and bytes in both directions. stream_end_test.cpp tests their end.
 #include <gmock/gmock.h>
 #include <sys/uio.h>
 

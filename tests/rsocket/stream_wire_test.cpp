@@ -1,5 +1,5 @@
-// The bytes two stream rsockets exchange. Golden values are rsocket(7)'s protocol: rdma-core is at the other
-// side of it.
+// The bytes that two stream rsockets exchange. The golden values follow the protocol of rsocket(7), because
+// rdma-core may be the other side.
 #include "verbs/rsocket/stream_wire.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which sockets become rsockets, by lines of preload_config.
+// Which sockets become rsockets, according to the lines of preload_config.
 #include "verbs/rspreload/choice.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Under librspreload.so: what closes a descriptor, and what gives its number to others.
+// Under librspreload.so: calls that close a descriptor, and calls that give its number to another file.
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/eventfd.h>

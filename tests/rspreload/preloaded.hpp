@@ -1,4 +1,4 @@
-// What tests share that are programs of plain sockets, run under librspreload.so: a connection through it.
+// What the tests under librspreload.so share, which are programs of plain sockets: a connection through it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Under librspreload.so: making and naming sockets, and their options.
+// Under librspreload.so: creating and naming sockets, and their options.
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>

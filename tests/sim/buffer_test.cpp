@@ -1,4 +1,4 @@
-// The MMU by itself: who may use which part of the buffer, and when XOFF is over.
+// The MMU alone: which queue may use which part of the buffer, and when XOFF ends.
 #include "fabric/sim/buffer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The calendar of events against a sorted set: whatever is pushed comes out in the order of keys.
+// The calendar of events compared with a sorted set: events come out in the order of their keys.
 #include "fabric/sim/event_queue.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is known of lossless Ethernet, by formula or by measurement of others, held against the simulator.
+// The simulator compared with what formulas and published measurements say about lossless Ethernet.
 #include <gtest/gtest.h>
 
 #include "tests/sim/small_fabrics.hpp"

@@ -1,4 +1,4 @@
-// What a user reads off a run: collectives, and what the default congestion control costs and leaves.
+// What a user learns from a run: collectives, and what the default congestion control costs and leaves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Scenario files: what they become, what is refused, and that equal runs are equal to the byte.
+// Scenario files: what they become, what is refused, and that equal runs give equal bytes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Networks small enough to know by heart, with every number given: what the oracles were measured on.
+// Networks small enough to know by heart, with every number given; the oracles were measured on them.
 #pragma once
 
 #include <initializer_list>

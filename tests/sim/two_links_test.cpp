@@ -1,4 +1,4 @@
-// Hosts with several links: which of them a flow takes, and what becomes of it when that one fails.
+// Hosts with several links: which link a flow takes, and what happens to the flow when that link fails.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Who else suffers: PFC stops a link for all its flows, and shares by port, not by flow.
+// Other victims: PFC stops a link for all its flows, and bandwidth is shared by port, not by flow.
 #include <gtest/gtest.h>
 
 #include "tests/sim/small_fabrics.hpp"

@@ -1,4 +1,4 @@
-// Random histories of one direction against a byte oracle: both halves take steps in any order, the kernel's
+// Random histories of one direction, checked byte for byte: both halves take steps in any order, the kernel's
 // queue and the ring are models, and each byte that the receiver gets must be the next of the stream.
 #include "sockets/carrier.hpp"
 

@@ -1,4 +1,4 @@
-// A connection in this process whose bytes go by the ring, or change carriers every few bytes.
+// A connection in this process whose bytes use the ring, or change between ring and TCP every few bytes.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Programs of plain sockets whose connections change carriers. Runs under the preloaded library, with and
-// without changes in the middle of everything (WEIR_SOCKETS_CHANGE_EVERY).
+// Programs of plain sockets whose connections change between TCP and RDMA. Runs under the preloaded library,
+// with and without frequent changes (WEIR_SOCKETS_CHANGE_EVERY).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

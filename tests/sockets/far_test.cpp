@@ -1,4 +1,4 @@
-// What ends on two hosts say to each other, whom they ask, and how they judge who the other is.
+// What the ends on two hosts exchange, which address they ask, and how they verify the other end.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>

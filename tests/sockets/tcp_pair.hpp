@@ -1,4 +1,4 @@
-// Two ends of a TCP connection in this process, and whether their bytes go by TCP.
+// Two ends of a TCP connection in this process, and whether their bytes go over TCP.
 #pragma once
 
 #include <arpa/inet.h>

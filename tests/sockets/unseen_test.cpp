@@ -1,5 +1,5 @@
-// Signal handlers in the middle of a call, and calls that do not come by the C library's functions. Runs
-// under the preloaded library, as change_test.cpp.
+// Signal handlers in the middle of a call, and system calls that bypass the C library's functions. Runs under
+// the preloaded library, like change_test.cpp.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// The names of the ways a connection may go.
+// The names of the kinds of transport.
 #include "transport/kind.hpp"
 
 #include <gtest/gtest.h>

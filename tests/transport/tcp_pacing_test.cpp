@@ -1,5 +1,5 @@
-// Which congestion control sockets get: within this host, and from one that is not (an address that this host
-// had when the connection came, in a network namespace of the test's, and has no more).
+// Which congestion control sockets get: within this host, and from an address that is not this host's (it was
+// when the connection came, in a network namespace for this test, and was then removed).
 #include "transport/tcp_pacing.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Which part of a TLS configuration a refusal names. Certificates that work are tried by the handshakes of
-// tests/kv, tests/rpc and tests/cli.
+// Which part of a TLS configuration an error names. The handshakes of tests/kv, tests/rpc and
+// tests/cli test valid certificates.
 #include "transport/tls_context.hpp"
 
 #include <gtest/gtest.h>

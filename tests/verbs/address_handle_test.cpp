@@ -1,4 +1,4 @@
-// Answering a datagram by what its completion and its GRH say (ibv_create_ah_from_wc(3)).
+// Answering a datagram from what its completion and its GRH contain (ibv_create_ah_from_wc(3)).
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {

@@ -1,4 +1,4 @@
-// Arguments as the kernel's verbs take them, where a library alone could let them pass.
+// Arguments that the kernel's verbs check, and that a library alone might accept.
 #include <endian.h>
 
 #include <cerrno>

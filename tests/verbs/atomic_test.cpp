@@ -1,4 +1,4 @@
-// Atomics through the C ABI: both ways of posting, what the device says of them, limits of modify.
+// Atomics through the C ABI: both ways of posting, what the device reports about them, limits of modify.
 #include <cerrno>
 
 #include "verbs_test.hpp"

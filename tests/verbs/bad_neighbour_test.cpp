@@ -1,5 +1,5 @@
-// A neighbour that speaks the link but not the NIC's language: whatever it says, the NIC lives and serves the
-// others.
+// A neighbour that speaks the link's protocol but not the NIC's: whatever it sends, the NIC keeps
+// running and serves the others.
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>

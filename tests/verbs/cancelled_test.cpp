@@ -1,5 +1,5 @@
-// Threads that are cancelled while they use the library: of what rdma-core does without waiting, nothing is a
-// cancellation point, and nothing is left half done.
+// Threads that are cancelled while they use the library: calls that rdma-core completes without waiting are
+// not cancellation points, and no call is left half done.
 #include <cerrno>
 #include <cstring>
 

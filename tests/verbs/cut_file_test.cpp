@@ -1,5 +1,5 @@
-// A process cuts the file short in which its registered memory lies, while we have that mapped: what we copy
-// there ends with an error, and not with us.
+// A process truncates the file that holds its registered memory while we have it mapped: our copy into it
+// ends with an error, and does not kill us.
 #include <chrono>
 #include <fstream>
 #include <string>

@@ -1,4 +1,4 @@
-// The device and its port: what programs ask before they do anything (ibv_devinfo's view).
+// The device and its port: what programs query before anything else (as ibv_devinfo shows it).
 #include <endian.h>
 #include <sys/resource.h>
 

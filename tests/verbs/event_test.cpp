@@ -1,4 +1,4 @@
-// Completion channels and asynchronous events: real descriptors, one event for one arming, acknowledgements.
+// Completion channels and asynchronous events: real descriptors, one event for each arming, acknowledgements.
 #include <sys/epoll.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // A process is killed, stopped or replaced (exec) at a random moment under load, as a target and as an
-// initiator, many times: what the other side sees is in order, whole, and over with the right errors; nothing
-// is left behind.
+// initiator, many times: what the other side sees is in order and whole, ends with the right errors,
+// and leaves nothing behind.
 //
-// WEIR_FAULT_ROUNDS: how often each (default 25). WEIR_FAULT_SEED: as a failed run printed it.
+// WEIR_FAULT_ROUNDS: the number of repetitions (default 25). WEIR_FAULT_SEED: the seed of a failed run.
 #include <sched.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Raw packet queue pairs and flows through the C ABI: a frame for each kind of specification, and what is
-// refused.
+// Raw packet queue pairs and flows through the C ABI: one frame for each kind of
+// specification, and what is refused.
 #include <cerrno>
 
 #include "flows.hpp"

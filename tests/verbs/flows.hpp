@@ -1,4 +1,4 @@
-// What tests of raw packets share: queue pairs that send them, and flows that lead them.
+// What tests of raw packets share: queue pairs that send them, and flows that direct them.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-// Memory whose mapping changes after its registration: the work request that touches it ends in an error, at
-// the end whose memory it is, and nobody in a signal.
+// Memory whose mapping changes after its registration: a work request that touches it ends with an error at
+// the end that owns the memory, and no process gets a signal.
 #include <sys/mman.h>
 
 #include <optional>

@@ -1,5 +1,5 @@
-// SIGKILL at random points under load: the survivor sees every completion of what happened, then the right
-// errors, at once; and it can go on with others.
+// SIGKILL at random points under load: the survivor sees every completion of what happened, then at once the
+// right errors, and it can continue with other peers.
 #include <sched.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Processes that end in the regular way: what they sent before, and what their end leaves alone.
+// Processes that end normally: what they sent before, and what their end must not disturb.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// The limits that the device reports are those that hold: as many objects as it says can be made, and not one
-// more.
+// The limits that the device reports are exact: as many objects as it reports can be
+// created, and not one more.
 #include <cerrno>
 #include <functional>
 

@@ -1,6 +1,6 @@
-// Pages in which a test may make holes that stay holes: far below where the kernel puts what is mapped
-// without an address. Elsewhere a thread's stack or a sanitizer's next piece of memory takes the place at
-// once.
+// Pages in which a test may make holes that stay holes: far below the addresses that the
+// kernel chooses for mappings. Elsewhere a thread's stack or a sanitizer's next piece of
+// memory would fill the hole at once.
 #pragma once
 
 #include <sys/mman.h>

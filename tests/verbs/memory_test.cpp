@@ -1,4 +1,4 @@
-// Device memory, regions in it, and on-demand regions: memory that is not simply there.
+// Special memory: device memory, regions in it, and on-demand regions.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Another process's counters, seen through the private ABI that `weir stat` uses.
+// Another process's counters, read through the private ABI that `weir stat` uses.
 #include <sched.h>
 #include <unistd.h>
 

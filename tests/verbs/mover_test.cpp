@@ -1,5 +1,5 @@
 // Handed-over copies (decision 0006): the initiator's side against the mover, in one process, over a segment
-// that both have mapped.
+// that both sides have mapped.
 #include "verbs/progress/mover.hpp"
 
 #include <gtest/gtest.h>

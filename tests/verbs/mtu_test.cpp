@@ -1,4 +1,4 @@
-// A port whose MTU is smaller than the device's: what fits into it, and what is refused.
+// A port whose MTU is smaller than the device's: which messages fit, and which are refused.
 #include <cerrno>
 #include <cstdlib>
 

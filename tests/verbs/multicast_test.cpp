@@ -1,4 +1,4 @@
-// Multicast through the C ABI: which GIDs name groups, and a datagram to one.
+// Multicast through the C ABI: which GIDs name groups, and a datagram to a group.
 #include <arpa/inet.h>
 
 #include <cerrno>

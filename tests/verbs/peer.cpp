@@ -1,4 +1,4 @@
-// The other process of the process tests: does what peer_protocol.hpp says, one order after the other.
+// The other process of the process tests: does what peer_protocol.hpp describes, one order after another.
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A running peer program, from the test's side.
+// The test's view of a running peer program.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// What the process tests tell the peer program, over the socket that it has as descriptor 3.
+// What the process tests send to the peer program, over the socket that it has as descriptor 3.
 #pragma once
 
 #include "side.hpp"

@@ -1,4 +1,4 @@
-// The port's counters, read as programs read them through libibverbs: with whom they grow, and what ends do.
+// The port's counters, read through libibverbs: which processes add to them, and what remains when they end.
 #include <array>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// Posting through the C ABI: chains, bad_wr, limits, the extended builders, and data of every operation.
+// Posting through the C ABI: chains, bad_wr, limits, the extended builders, and the data of every operation.
 #include <arpa/inet.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Two processes: what they move between them, over memory of both kinds, whatever the target is doing.
+// Two processes: transfers between them, for both kinds of memory, whatever the target is doing.
 #include "process_test.hpp"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The test as one side of a connection, a peer program as the other.
+// A connection with the test at one end and a peer program at the other.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Rate limits: what can be set, and how long it takes at least. On the test's clock:
-// tests/rnic/rate_limit_test.cpp.
+// Rate limits: what can be set, and the minimum time of a transfer. tests/rnic/rate_limit_test.cpp
+// uses the test's own clock.
 #include <cerrno>
 #include <chrono>
 

@@ -1,5 +1,5 @@
-// Queue pairs that spread frames over work queues, through the C ABI: where the frames go, and what is
-// refused.
+// Queue pairs that spread frames over work queues, through the C ABI: which queue gets a
+// frame, and what is refused.
 #include <cerrno>
 #include <functional>
 #include <set>

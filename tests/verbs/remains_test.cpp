@@ -1,4 +1,4 @@
-// What processes leave in the runtime directory when they end, whatever way.
+// What processes leave in the runtime directory, in whatever way they end.
 #include <cstdlib>
 #include <filesystem>
 

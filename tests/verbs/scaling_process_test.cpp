@@ -1,4 +1,4 @@
-// Receive-side scaling between processes: the senders look into this process's segment for hash and table.
+// Receive-side scaling between processes: senders read the hash and the table in this process's segment.
 #include <array>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Send queue states through the C ABI: SQE of unreliable queue pairs, SQD and its event, and the one path.
+// Send queue states through the C ABI: SQE of unreliable queue pairs, SQD and its event, and leaving SQE.
 #include <cerrno>
 
 #include "verbs_test.hpp"

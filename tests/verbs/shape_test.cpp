@@ -1,4 +1,4 @@
-// What `weir run` tells the devices through the environment.
+// What `weir run` passes to the devices in the environment.
 #include "verbs/ibv/shape.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// One CQ for what a queue pair sends and for what it receives.
+// One CQ for both the sends and the receives of a queue pair.
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {

@@ -1,5 +1,5 @@
 // One end of a connection in the process tests: device, domain, CQ with channel, one RC queue pair, and
-// memory of the kind asked for. The test is one side, the peer program (peer.cpp) is the other.
+// memory of the requested kind. The test is one side, the peer program (peer.cpp) is the other.
 #pragma once
 
 #include <span>

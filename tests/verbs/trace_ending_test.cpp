@@ -1,4 +1,4 @@
-// What a traced program did is in the files however it ends. No exit handler runs in these ways.
+// A traced program's files are complete however it ends. No exit handler runs in these cases.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// The packets that work requests stand for: segments, packet numbers, and what answers them.
+// The packets that work requests stand for: segments, packet numbers, and their answers.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

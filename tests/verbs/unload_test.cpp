@@ -1,4 +1,4 @@
-// Programs that load the library as a plug-in, and unload it (Open MPI's components do).
+// Programs that load the library as a plug-in and unload it (as Open MPI's components do).
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>

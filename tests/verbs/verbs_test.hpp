@@ -1,7 +1,7 @@
-// What the verbs tests share: the device opened in a runtime directory of the test's own, objects that
-// destroy themselves, and a connected pair of queue pairs.
+// What the verbs tests share: the device, opened in a runtime directory for the test, objects that destroy
+// themselves, and a connected pair of queue pairs.
 //
-// The library under test is libibverbs.so.1 as a program sees it: through <infiniband/verbs.h> alone.
+// The library under test is libibverbs.so.1 as a program sees it: only through <infiniband/verbs.h>.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// When a process opens the UDP port of RoCEv2, in a network namespace of its own with an address that is not
-// loopback.
+// When a process opens the UDP port of RoCEv2, in a network namespace of its own with an
+// address that is not loopback.
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>

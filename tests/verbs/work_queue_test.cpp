@@ -1,5 +1,5 @@
-// Work queues and indirection tables through the C ABI: what they are made with, their states, in which order
-// they go.
+// Work queues and indirection tables through the C ABI: the arguments of their creation, their states,
+// and the order of destruction.
 #include <cerrno>
 #include <functional>
 

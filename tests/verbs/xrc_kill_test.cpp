@@ -1,5 +1,5 @@
-// SIGKILL at random points under load, in a domain that processes share: the sender, the process of the SRQ,
-// the process that made the queue pair.
+// SIGKILL at random points under load, in a domain that processes share: of the sender, of the owner of the
+// SRQ, and of the process that created the queue pair.
 #include <random>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// An XRC domain that processes share through a file: one's SRQ, reached through another's queue pair, by the
-// test.
+// An XRC domain that processes share through a file: the test sends to one process's SRQ through
+// another process's queue pair.
 #include "peer_process.hpp"
 #include "xrc_side.hpp"
 

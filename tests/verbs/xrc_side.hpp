@@ -1,5 +1,5 @@
-// What the XRC tests share: domains, SRQs and queue pairs of both kinds in a line each, and the part of one
-// process in a domain that several share.
+// What the XRC tests share: one-line helpers for domains, SRQs and queue pairs of both kinds, and one
+// process's part in a domain that several share.
 #pragma once
 
 #include "side.hpp"

@@ -1,4 +1,4 @@
-// XRC through the C ABI: domains, SRQ numbers, queue pairs of both kinds and further handles on them, data.
+// XRC through the C ABI: domains, SRQ numbers, both kinds of queue pairs and further handles on them, data.
 #include <cerrno>
 
 #include "xrc_side.hpp"

@@ -1,5 +1,5 @@
-// How long the loop looks for more before it sleeps, against a clock that only the test moves; and that a
-// loop with nothing left to do ends.
+// How long the loop polls before it sleeps, by a clock that only the test moves; and that a
+// loop without work ends.
 #include "waiting/idle_spin.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// When the engine yields and when it sleeps, against a clock that only the test moves.
+// When the engine yields and when it sleeps, by a clock that only the test moves.
 #include "waiting/poll_policy.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The CRC in each way that this CPU has, and the ICRC as a process behind a UDP socket makes and checks it.
+// The CRC in each implementation for this CPU, and the ICRC as made and checked behind a UDP socket.
 #include "wire/icrc.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The connection manager's messages against those of Linux, and against themselves.
+// The connection manager's messages compared with those of Linux, and encoded and parsed again.
 #include "wire/mad.hpp"
 
 #include <gtest/gtest.h>

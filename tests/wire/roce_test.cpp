@@ -1,5 +1,5 @@
-// Packets against those of the Linux kernel's Soft-RoCE (golden/, captured between two machines), and those
-// that must be refused.
+// Packets compared with those of the Linux kernel's Soft-RoCE (golden/, captured between two machines), and
+// packets that must be refused.
 #include "wire/roce.hpp"
 
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
-// Clients against servers that are killed and started again at random.
+// Clients against servers that are killed and restarted at random.
 //
-// Every operation has a number, which the server that runs it writes into its journal before it answers. An
-// operation is sent again when its last try certainly did not run, or when it is idempotent; any other end is
-// the last. At the end the journals tell whether what the clients were told is true:
+// Every operation has a number, which the server that runs it writes to its journal before it answers. An
+// operation is sent again if its last try certainly did not run, or if it is idempotent; any other end is
+// final. At the end the journals show whether the clients were told the truth:
 //   - an acknowledged operation ran;
-//   - one that is not idempotent never ran twice;
-//   - one whose every try certainly did not run, did not.
-// The seed decides who is killed and when, by the number of calls that were answered; WEIR_CHAOS_SEED repeats
-// one.
+//   - an operation that is not idempotent never ran twice;
+//   - an operation whose every try certainly did not run, did not run.
+// The seed decides which server is killed and when, by the number of answered calls;
+// WEIR_CHAOS_SEED repeats a run.
 #include <asio/redirect_error.hpp>
 #include <deque>
 #include <map>

@@ -1,4 +1,4 @@
-// The client of the test of killed clients: writes to a stream and reads what comes back, until it is killed.
+// The client that killed_client_test kills: writes to a stream and reads what comes back, until it is killed.
 //
 // usage: rpc_chaos_client ADDRESS
 #include "rpc/client.hpp"

@@ -1,4 +1,4 @@
-// The stream of the test of killed clients, which the client's process opens and never ends.
+// The stream of killed_client_test, which the client's process opens and never ends.
 #pragma once
 
 #include <asio/awaitable.hpp>

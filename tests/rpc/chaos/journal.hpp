@@ -1,4 +1,4 @@
-// What the servers of the chaos test do: write each operation into a file that outlives them, then answer.
+// The chaos test's servers: they write each operation to a file that outlives them, and then answer.
 #pragma once
 
 #include <asio/awaitable.hpp>

@@ -1,4 +1,4 @@
-// A client that is killed in the middle of a stream: its function hears of it, and nothing is left of it.
+// A client is killed in the middle of a stream: its function is told, and nothing of the client remains.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// A server that is killed with calls under way: each ends, with a cause that says that it may have run.
+// A server is killed during calls: each call ends, with an error that says that it may have run.
 #include "tests/rpc/chaos/journal.hpp"
 #include "tests/rpc/chaos/server_process.hpp"
 #include "tests/rpc/rpc_fixture.hpp"

@@ -1,5 +1,5 @@
-// Callers of a pool while its servers are killed and started again elsewhere: the pool makes again what may
-// be made again, so that no idempotent call fails; and nothing else ever runs twice.
+// Callers of a pool while its servers are killed and restarted elsewhere: the pool retries what it may retry,
+// so that no idempotent call fails, and no other call ever runs twice.
 #include <asio/redirect_error.hpp>
 #include <fstream>
 #include <map>

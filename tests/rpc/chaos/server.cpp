@@ -2,8 +2,8 @@
 //
 // usage: rpc_chaos_server ADDRESS JOURNAL
 //
-// A record is 8 bytes, appended with one write: a killed process has written all of it or nothing, since no
-// record crosses a page.
+// A record is 8 bytes, appended with one write: a killed process has written all of it or nothing,
+// because no record crosses a page.
 #include "rpc/server.hpp"
 
 #include <fcntl.h>

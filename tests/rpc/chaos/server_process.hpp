@@ -1,4 +1,4 @@
-// A server of the chaos test as its own process: started, killed, started again with the same journal.
+// A server of the chaos test in its own process: started, killed, and restarted with the same journal.
 #pragma once
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-// The clients of the crowd's test: as many connections as it says, each of which calls once when it is there,
-// and all of them at once when all are there. Then writes how many of both were answered, waits until it may
-// go, and goes.
+// The clients of the crowd test: opens COUNT connections, makes one call on each when it is connected,
+// and one on all at once when all are connected. Then prints how many of both were answered, waits
+// until it may end, and ends.
 //
 // usage: rpc_crowd_client ADDRESS COUNT
 #include "rpc/client.hpp"

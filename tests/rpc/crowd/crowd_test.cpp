@@ -1,5 +1,5 @@
-// Ten thousand RDMA connections to one server, from another process: both ends in one would need more queue
-// pairs than a process has. Label slow.
+// Ten thousand RDMA connections to one server from another process: both ends in one process would need more
+// queue pairs than a process can have. Label slow.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Functions of Protobuf messages, called over each transport, and what happens when the two ends disagree.
+// Functions of Protobuf messages, called over each transport, and what happens if the two ends disagree.
 #include "rpc/codec/protobuf.hpp"
 
 #include <gmock/gmock.h>
