@@ -7,6 +7,7 @@
 #include "kv/aof/kept.hpp"
 #include "kv/aof/loading_log.hpp"
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv::aof {
@@ -251,10 +252,10 @@ void AppendOnly::wait_for_sync(const Client& client) {
 }
 
 void AppendOnly::give_up_waiting(Client& client) const {
-  const auto position = static_cast<std::uint64_t>(client.blocked->position);
+  const BlockedOn& wait = *client.blocked;
   client.reply.array(2);
-  client.reply.integer(on() && !files_->lacks_base() && writer_.synced_position() >= position ? 1 : 0);
-  client.reply.integer(0);  // no replica confirms that its disk has it
+  client.reply.integer(on() && has_base() && writer_.synced_position() >= wait.log_position ? 1 : 0);
+  client.reply.integer(server_.replication->replicas().count_synced(wait.position));
 }
 
 void AppendOnly::after_sync() {
@@ -299,6 +300,10 @@ std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk) {
 }
 bool keep(AppendOnly& log) { return log.keep(); }
 const std::string& refusal(const AppendOnly& log) { return log.refusal(); }
+std::optional<LogPositions> positions(const AppendOnly& log) {
+  if (!log.on()) return std::nullopt;
+  return LogPositions{log.position(), log.writer().synced_position(), log.has_base()};
+}
 void give_up_waiting(const AppendOnly& log, Client& client) { log.give_up_waiting(client); }
 std::expected<void, std::string> begin_anew(AppendOnly& log) { return log.begin_anew(); }
 void turn_off(AppendOnly& log) { log.turn_off(); }

@@ -64,10 +64,12 @@ class AppendOnly {
   bool synced();
   // The log's length so far, in bytes.
   std::uint64_t position() const { return writer_.position(); }
+  // False: what was in memory when the log began is not on the disk yet.
+  bool has_base() const { return !files_->lacks_base(); }
   // Resumes the client, which is blocked, once the log is on the disk up to the client's position.
   void wait_for_sync(const Client& client);
   std::size_t waiters() const { return waiters_.size(); }
-  // Replies to a client whose time is up.
+  // Replies to a client of WAITAOF that waits no longer.
   void give_up_waiting(Client& client) const;
 
   // Call before all data is replaced without reported effects. Later effects belong after a base of the new

@@ -1,8 +1,10 @@
 // What the server needs from its log while it serves. This header depends on neither.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace weir::kv {
@@ -19,6 +21,13 @@ std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk);
 // AppendOnly describes each of these functions.
 bool keep(AppendOnly& log);
 const std::string& refusal(const AppendOnly& log);
+// How long the log is, and how much of that is on the disk; without its base it is no log yet. Nullopt: it is
+// off.
+struct LogPositions {
+  std::uint64_t written, synced;
+  bool has_base;
+};
+std::optional<LogPositions> positions(const AppendOnly& log);
 void give_up_waiting(const AppendOnly& log, Client& client);
 std::expected<void, std::string> begin_anew(AppendOnly& log);
 void turn_off(AppendOnly& log);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv::aof {
@@ -14,7 +15,7 @@ void SyncWaiters::add(Server& server, const Client& client) {
     });
     sort_out_at_ = 2 * (waiting_.size() + few);
   }
-  waiting_.push_back({client.id(), static_cast<std::uint64_t>(client.blocked->position)});
+  waiting_.push_back({client.id(), client.blocked->log_position});
 }
 
 // Null: the client ended or continued. If it waits again, that wait has its own entry.
@@ -23,7 +24,7 @@ Client* SyncWaiters::still_there(Server& server, const Waiting& one) {
   if (it == server.clients.end()) return nullptr;
   Client* const client = it->second.get();
   const bool waits = client->blocked != nullptr && client->blocked->command->name == "waitaof" &&
-                     static_cast<std::uint64_t>(client->blocked->position) == one.position;
+                     client->blocked->log_position == one.position;
   return waits ? client : nullptr;
 }
 
@@ -32,11 +33,11 @@ void SyncWaiters::serve(Server& server, std::uint64_t synced) {
     Client* const client = still_there(server, waiting_.front());
     waiting_.pop_front();
     if (client == nullptr) continue;
-    client->reply.array(2);
-    client->reply.integer(1);
-    client->reply.integer(0);
-    server.blocking.release(*client);
-    server.will_resume(*client);
+    repl::Replicas& replicas = server.replication->replicas();
+    if (replicas.count_synced(client->blocked->position) < client->blocked->replicas)
+      replicas.wait_for(*client);
+    else
+      server.blocking.give_up(*client);
   }
 }
 

@@ -23,7 +23,7 @@ class SyncWaiters {
  public:
   // Adds a client blocked by its WAITAOF. Positions never decrease from one call to the next.
   void add(Server& server, const Client& client);
-  // Replies to the clients whose position is reached; they continue.
+  // Clients whose position is reached continue, or wait for replicas if they asked for some.
   void serve(Server& server, std::uint64_t synced);
   // The log is off: no client will get what it waits for.
   void fail(Server& server, std::string_view error);

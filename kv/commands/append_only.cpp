@@ -25,13 +25,8 @@ void bgrewriteaof(const Call& call) {
                                                      : scheduled);
 }
 
-void reply_synced(const Call& call, int local) {
-  call.reply.array(2);
-  call.reply.integer(local);
-  call.reply.integer(0);
-}
-
-// WAITAOF numlocal numreplicas timeout, as in Redis 7.2. There are no replicas here that could confirm.
+// WAITAOF numlocal numreplicas timeout, as Redis 7.2 has it. This server's own disk is waited for first, then
+// those of replicas.
 void waitaof(const Call& call) {
   std::int64_t local = 0;
   std::int64_t replicas = 0;
@@ -50,12 +45,22 @@ void waitaof(const Call& call) {
   if (local == 1 && !log.on())
     return call.reply.error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
   const bool synced = log.on() && log.synced();
-  if (replicas == 0 && (local == 0 || synced)) return reply_synced(call, synced ? 1 : 0);
-  if (call.client.in_exec) return reply_synced(call, synced ? 1 : 0);
+  repl::Replicas& all = call.server.replication->replicas();
+  const std::int64_t position = call.server.replication->history().end();
+  const std::int64_t have = all.count_synced(position);
+  const bool wait_for_own = local == 1 && !synced;
+  if ((!wait_for_own && have >= replicas) || call.client.in_exec) {
+    call.reply.array(2);
+    call.reply.integer(synced ? 1 : 0);
+    return call.reply.integer(have);
+  }
   const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
   call.server.wait_for(call, {}, for_ever ? 0 : *ms, NullForm::array);
-  call.client.blocked->position = static_cast<std::int64_t>(log.position());
-  if (replicas == 0) log.wait_for_sync(call.client);
+  BlockedOn& wait = *call.client.blocked;
+  wait.replicas = replicas;
+  wait.position = position;
+  wait.log_position = log.on() ? log.position() : 0;
+  wait_for_own ? log.wait_for_sync(call.client) : all.wait_for(call.client);
 }
 
 }  // namespace

@@ -53,8 +53,10 @@ void replconf(const Call& call) {
   for (std::size_t i = 1; i < call.count(); i += 2) {
     if (is_word(call[i], "ack")) {  // never gets a reply
       const auto position = parse_int(call[i + 1]);
+      const bool says_synced = i + 3 < call.count() && is_word(call[i + 2], "fack");
+      const auto synced = says_synced ? parse_int(call[i + 3]) : std::nullopt;
       if (position && call.client.replica != nullptr)
-        call.server.replication->replicas().acknowledged(call.client, *position);
+        call.server.replication->replicas().acknowledged(call.client, *position, synced.value_or(-1));
       return;
     }
     if (is_word(call[i], "getack")) return;  // only a primary sends this

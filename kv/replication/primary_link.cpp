@@ -209,6 +209,7 @@ void PrimaryLink::loaded() {
   replicas.close_all();
   if (const std::string problem = load_->put_in_place(); !problem.empty()) return break_off(problem);
   history_.adopt(greeting_->history(), greeting_->position());
+  synced_ = {};
   history_.database = load_->stream_database();
   server_.log(LogLevel::notice, "loaded " + std::to_string(load_->keys()) + " keys from the primary");
   load_.reset();
@@ -258,8 +259,13 @@ void PrimaryLink::apply() {
 
 void PrimaryLink::confirm() {
   std::string request;
-  const std::array<RequestWord, 3> words{"REPLCONF", "ACK", history_.end()};
-  append_request(request, words);
+  if (const auto log = aof::positions(*server_.append_only)) {
+    if (log->has_base) synced_.note(history_.end(), log->written, log->synced);
+    append_request(request,
+                   std::array<RequestWord, 5>{"REPLCONF", "ACK", history_.end(), "FACK", synced_.so_far()});
+  } else {
+    append_request(request, std::array<RequestWord, 3>{"REPLCONF", "ACK", history_.end()});
+  }
   send(request);
 }
 

@@ -30,6 +30,7 @@
 #include "kv/replication/primary.hpp"
 #include "kv/replication/snapshot_frame.hpp"
 #include "kv/replication/snapshot_load.hpp"
+#include "kv/replication/synced_history.hpp"
 
 namespace weir::kv::repl {
 
@@ -94,6 +95,7 @@ class PrimaryLink final : public Primary, private Session {
   SnapshotFrame frame_;
   std::unique_ptr<SnapshotLoad> load_;
   std::unique_ptr<Applier> applier_;
+  SyncedHistory synced_;
   asio::steady_timer work_timer_;
   bool works_soon_ = false;
   std::shared_ptr<bool> here_ = std::make_shared<bool>();  // tells a late timer that this object is gone

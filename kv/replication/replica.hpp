@@ -22,6 +22,7 @@ struct Replica {
 
   std::int64_t position = 0;      // how much of the history it was given
   std::int64_t acknowledged = 0;  // how much of it it has applied
+  std::int64_t synced = -1;       // how much of it is on its disk; -1: it does not say
   std::int64_t heard_ms = 0;      // when it last acknowledged or took bytes
   std::int64_t acknowledged_ms = 0;
   std::int64_t over_soft_limit_since_ms = 0;  // 0: not over the limit

@@ -107,13 +107,14 @@ void Replicas::abandon_full_sync() {
   server_.snapshots->walk_returned();
 }
 
-void Replicas::acknowledged(Client& client, std::int64_t position) {
+void Replicas::acknowledged(Client& client, std::int64_t position, std::int64_t synced) {
   Replica& replica = *client.replica;
   if (!replica.follows()) return;
   replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
   // It cannot have applied more than it was sent.
   if (position > replica.position) return;
   replica.acknowledged = std::max(replica.acknowledged, position);
+  replica.synced = std::max(replica.synced, std::min(synced, position));
   if (replica.stage == Replica::Stage::loads) {
     replica.stage = Replica::Stage::online;
     server_.log(LogLevel::notice,
@@ -234,6 +235,18 @@ std::int64_t Replicas::count_acknowledged(std::int64_t position) const {
   });
 }
 
+std::int64_t Replicas::count_synced(std::int64_t position) const {
+  return std::ranges::count_if(all_, [position](const Client* client) {
+    return client->replica->stage == Replica::Stage::online && client->replica->synced >= position;
+  });
+}
+
+bool Replicas::enough_confirmed(const Client& client) const {
+  const BlockedOn& wait = *client.blocked;
+  const bool on_disks = wait.command->name == "waitaof";
+  return (on_disks ? count_synced(wait.position) : count_acknowledged(wait.position)) >= wait.replicas;
+}
+
 void Replicas::wait_for(const Client& client) {
   waiting_.insert(client.id());
   asks_for_acknowledgement_ = true;
@@ -248,7 +261,7 @@ void Replicas::answer_waiting() {
       waiting_.erase(id);
       continue;
     }
-    if (count_acknowledged(client->blocked->position) < client->blocked->replicas) continue;
+    if (!enough_confirmed(*client)) continue;
     waiting_.erase(id);
     server_.blocking.give_up(*client);
   }

@@ -37,8 +37,9 @@ class Replicas {
   // PSYNC: the client becomes a replica. It has the history `id` up to `position`;
   // empty id: it has none.
   void follow(Client& client, std::string_view id, std::int64_t position);
-  // REPLCONF ACK: the replica has applied the history up to `position`.
-  void acknowledged(Client& client, std::int64_t position);
+  // REPLCONF ACK and FACK: the replica has applied the history up to `position`, and its disk has it up to
+  // `synced` (-1: it does not say).
+  void acknowledged(Client& client, std::int64_t position, std::int64_t synced);
   // The replica disconnects or no longer follows.
   void leave(Client& client);
   // Closes all replicas, because their data differs from this server's.
@@ -56,7 +57,9 @@ class Replicas {
   const std::vector<Client*>& all() const { return all_; }
   // How many replicas have applied the history up to `position`.
   std::int64_t count_acknowledged(std::int64_t position) const;
-  // Resumes the client, which is blocked in WAIT, once enough replicas have confirmed.
+  // How many replicas have the history up to `position` on their disks.
+  std::int64_t count_synced(std::int64_t position) const;
+  // Resumes the client, which is blocked in WAIT or WAITAOF, once enough replicas have confirmed.
   void wait_for(const Client& client);
   // When the last replica left; 0: there are replicas.
   std::int64_t alone_since_ms() const { return alone_since_ms_; }
@@ -77,13 +80,14 @@ class Replicas {
   void look_at(Client& client);
   void close(Client& client, std::string_view why);
   void answer_waiting();
+  bool enough_confirmed(const Client& client) const;
 
   Server& server_;
   History& history_;
   std::vector<Client*> all_;
   std::unique_ptr<FullSync> full_sync_;
   asio::steady_timer turn_timer_;
-  absl::flat_hash_set<std::uint64_t> waiting_;  // clients in WAIT; some may have continued
+  absl::flat_hash_set<std::uint64_t> waiting_;  // clients in WAIT or WAITAOF; some may have continued
   bool asks_for_acknowledgement_ = false;
   std::int64_t pinged_ms_ = 0;
   std::int64_t alone_since_ms_ = 0;

@@ -42,9 +42,10 @@ struct BlockedOn {
   std::vector<Bytes> words;
   std::vector<Place> places;  // one per key
   int db = 0;
-  std::int64_t deadline_ms = 0;  // 0: for ever
-  std::int64_t replicas = 0;     // WAIT: how many must confirm
-  std::int64_t position = 0;     // up to which position of the history; for WAITAOF, of the log
+  std::int64_t deadline_ms = 0;    // 0: for ever
+  std::int64_t replicas = 0;       // WAIT, WAITAOF: how many must confirm
+  std::int64_t position = 0;       // up to which position of the history; for WAITAOF, on their disks
+  std::uint64_t log_position = 0;  // WAITAOF: up to which position of this server's log
 };
 
 class Blocking {

@@ -55,6 +55,27 @@ TEST(ReplicaLog, has_what_came_from_the_primary) {
   EXPECT_EQ(state_of(servers.replica), state_of(servers.primary));
 }
 
+// One second apart, the replica tells how much of the stream is on its disk.
+TEST(ReplicaLog, on_the_disk_ends_the_wait_of_the_primarys_client) {
+  for (const aof::Sync sync : {aof::Sync::always, aof::Sync::everysec}) {
+    LoggedPair servers(sync);
+    servers.follow();
+    await_base(servers.replica);
+    servers.primarys.call({"SET", "k", "1"});
+    servers.primarys.send(encode({"WAITAOF", "0", "1", "0"}));
+    while (servers.primary.run([](Server& s) { return s.blocking.size(); }) != 0) {
+      tick_log(servers.replica, 1000);
+      pass_ms(servers.replica, 1000);
+    }
+    EXPECT_EQ(servers.primarys.reply(), "*2\r\n:0\r\n:1\r\n");
+    const ScratchFolder copy;
+    servers.replica.run([&](Server&) {
+      servers.disk.copy_what_is_synced(servers.folder.file("appendonlydir"), copy.file("appendonlydir"));
+    });
+    EXPECT_EQ(state_after_start(copy.path()), state_of(servers.primary));
+  }
+}
+
 // Until the new data is in a base the log is that of the old data: never old data with the new one's changes.
 TEST(ReplicaLog, is_that_of_the_old_data_until_all_of_the_new_is_in_it) {
   LoggedPair servers;

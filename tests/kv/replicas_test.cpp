@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/synced_history.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -37,6 +38,9 @@ class HandReplica {
     return bytes;
   }
   void confirm() { wire.send(encode({"REPLCONF", "ACK", std::to_string(offset)})); }
+  void confirm_synced(std::int64_t synced) {
+    wire.send(encode({"REPLCONF", "ACK", std::to_string(offset), "FACK", std::to_string(synced)}));
+  }
   // What comes up to the end of that request, which counts as applied.
   std::string take(const std::vector<std::string>& last) {
     const std::string bytes = wire.through(encode(last));
@@ -313,6 +317,75 @@ TEST(WaitForReplicas, believes_none_that_confirms_more_than_it_was_sent) {
   liar.wire.send(encode({"REPLCONF", "ACK", "9223372036854775807"}));
   client.call({"SET", "a", "1"});
   EXPECT_EQ(client.call({"WAIT", "1", "50"}), ":0\r\n");
+}
+
+TEST(WaitForDisksOfReplicas, ends_when_enough_have_it_on_theirs) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica one(server);
+  HandReplica other(server);
+  one.follow();
+  other.follow();
+  await_online(server, 2);
+  client.call({"SET", "a", "1"});
+  client.send(encode({"WAITAOF", "0", "1", "0"}));
+  one.take({"REPLCONF", "GETACK", "*"});
+  other.take({"REPLCONF", "GETACK", "*"});
+  one.confirm();  // it has no log
+  other.confirm_synced(0);
+  await_said(server, "offset=" + std::to_string(one.offset) + ",", 2);
+  EXPECT_TRUE(client.quiet()) << "applied is not synced";
+  other.confirm_synced(other.offset);
+  EXPECT_EQ(client.reply(), "*2\r\n:0\r\n:1\r\n");
+  EXPECT_EQ(client.call({"WAITAOF", "0", "1", "0"}), "*2\r\n:0\r\n:1\r\n");
+}
+
+TEST(WaitForDisksOfReplicas, counts_those_that_have_it_when_its_time_is_up) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica replica(server);
+  replica.follow();
+  await_online(server);
+  client.call({"SET", "a", "1"});
+  client.send(encode({"WAITAOF", "0", "2", "1000"}));
+  replica.take({"REPLCONF", "GETACK", "*"});
+  replica.confirm_synced(replica.offset);
+  await_said(server, "offset=" + std::to_string(replica.offset) + ",");
+  EXPECT_TRUE(client.quiet());
+  pass_ms(server, 1000);
+  EXPECT_EQ(client.reply(), "*2\r\n:0\r\n:1\r\n");
+}
+
+// More than it was sent, or more than it has applied, cannot be on its disk.
+TEST(WaitForDisksOfReplicas, believes_none_that_has_more_than_it_applied) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica liar(server);
+  liar.follow();
+  await_online(server);
+  liar.confirm_synced(std::numeric_limits<std::int64_t>::max());
+  client.call({"SET", "a", "1"});
+  EXPECT_EQ(client.call({"WAITAOF", "0", "1", "50"}), "*2\r\n:0\r\n:0\r\n");
+}
+
+TEST(SyncedHistory, is_what_the_synced_part_of_the_log_holds) {
+  struct Step {
+    std::int64_t applied;
+    std::uint64_t written, synced;
+    std::int64_t expected;
+  };
+  constexpr Step steps[] = {
+      {100, 50, 0, 0},    {200, 80, 49, 0},   {200, 80, 50, 100}, {300, 90, 79, 100},
+      {300, 90, 85, 200}, {300, 90, 90, 300}, {300, 90, 90, 300},  // nothing new
+      {400, 10, 5, 300},  // the log began anew, and its base holds the rest
+      {400, 10, 10, 400},
+  };
+  repl::SyncedHistory history;
+  for (const Step& step : steps) {
+    SCOPED_TRACE(::testing::PrintToString(step.applied) + " at " + ::testing::PrintToString(step.synced));
+    history.note(step.applied, step.written, step.synced);
+    EXPECT_EQ(history.so_far(), step.expected);
+  }
 }
 
 }  // namespace
