@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How long a server that follows another takes until it has all of its data: over TCP and over RDMA, in turn.
+"""How long a new replica takes to copy all data from its primary: over TCP and over RDMA, alternating.
 
   bench/full_sync.py [--bin build/release/bin] [--mb 300] [--values 100,1000,100000] [--transports tcp,rdma] [--runs 5]
 
-Two weir-servers, each on a core of its own; a new replica for each run.
+Runs two weir-servers, each on its own core, with a new replica for each run.
 """
 import argparse
 import os
@@ -33,7 +33,7 @@ class Server:
         self.link.connect(self.path)
 
     def ask(self, *words):
-        """The reply, which is one line or one bulk string."""
+        """Returns the reply, which is one line or one bulk string."""
         parts = [str(word).encode() for word in words]
         self.link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
         reply = b""
@@ -70,7 +70,7 @@ def options_of(transport, folder):
 
 
 def synchronise(arguments, folder, transport, primary, port):
-    """Seconds until it is done, and of processor time at either end."""
+    """Seconds until the replica has all data, and the processor time of each end."""
     replica = Server(arguments.bin / "weir-server", folder, "replica", 1, *options_of(transport, folder))
     try:
         before = primary.cpu_s(), replica.cpu_s()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What weir-server --cluster-gateway adds: GET through it and straight from the node behind it, in turn.
+"""The cost of weir-server --cluster-gateway: GET through it and directly from the node behind it, alternating.
 
   bench/gateway.py [--bin build/release/bin] [--duration 1] [--runs 5] [--pin node,gateway,client]
 
-The cluster is one redis-server, so that a plain client can go straight to it. Medians of the runs. The client does not
-pin itself by default: three programs share the cores as the kernel likes.
+The cluster is one redis-server, so a plain client can go to it directly. Shows the medians of the runs. By default nothing
+is pinned: the kernel distributes the three programs over the cores.
 """
 import argparse
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""NCCL's network plugin on the software NIC beside perftest on it, in one run.
+"""NCCL's network plugin compared with perftest, both on the software NIC, in one run.
 
-Each row runs nccl_bench and perftest in turn, REPEAT times, with the same kind of memory: private, which the other process is
-reached through the kernel for, and shared (`weir run --share-memory`). Shows the best of each, and the medians in brackets.
-Prints Markdown. Nothing here passes or fails. Wants perftest.
+Each row runs nccl_bench and perftest alternately, REPEAT times, with the same kind of memory: private memory, which the other
+process reaches through the kernel, or shared memory (`weir run --share-memory`). Shows the best of each, with the medians in
+brackets. Prints Markdown. Nothing here passes or fails. Requires perftest.
 """
 import argparse
 import pathlib
@@ -18,7 +18,7 @@ TIERS = {"private": [], "shared": nic.SHARED}
 
 
 def ours(bench, build, tier, words):
-    """What nccl_bench prints."""
+    """Returns what nccl_bench prints."""
     command = [*bench.weir, *TIERS[tier], "--", str(build / "bin/nccl_bench"), "--plugin", str(build / "lib/libnccl-net-weir.so"),
                "--cores", *map(str, bench.cores), *words.split()]
     return float(subprocess.run(command, check=True, capture_output=True, text=True, env=bench.environment, timeout=300).stdout)

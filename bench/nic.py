@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The software NIC by perftest, beside UCX's own shared-memory and TCP transports by ucx_perftest, in one run.
+"""perftest on the software NIC, compared with UCX's own shared-memory and TCP transports by ucx_perftest, in one run.
 
-Each row runs our side and its peer in turn, REPEAT times, and shows the medians and their ratio; of latencies the best, and the
-medians in brackets.
-Prints Markdown, or JSON. Nothing here passes or fails. Wants perftest and ucx-utils.
+Each row runs our side and its peer alternately, REPEAT times, and shows the medians and their ratio; for latencies it shows
+the best, with the medians in brackets.
+Prints Markdown or JSON. Nothing here passes or fails. Requires perftest and ucx-utils.
 """
 import argparse
 import json
@@ -42,7 +42,7 @@ class Bench:
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": folder, "UCX_WARN_UNUSED_ENV_VARS": "n"}
 
     def pair(self, server, client, port, cores=None, environment=None):
-        """The client's output. Each side has a core of its own unless told."""
+        """Returns the client's output. Each side has its own core unless told otherwise."""
         of_server, of_client = cores or self.cores
         env = {**self.environment, **(environment or {})}
         with tempfile.TemporaryFile("w+") as words:
@@ -63,7 +63,7 @@ class Bench:
                 running.wait()
 
     def perftest(self, options, words, column, cores=None):
-        """One figure of perftest's last line."""
+        """Returns one figure of perftest's last line."""
         port = free_port()
         command = [*self.weir, *options, "--", *words, "-p", str(port)]
         for line in reversed(self.pair(command, [*command, "127.0.0.1"], port, cores).splitlines()):
@@ -73,7 +73,7 @@ class Bench:
         raise RuntimeError(f"{' '.join(command)}: no result")
 
     def ucx(self, words, column, environment=None):
-        """One figure of ucx_perftest's last line."""
+        """Returns one figure of ucx_perftest's last line."""
         port = free_port()
         server = ["ucx_perftest", "-p", str(port)]
         for line in self.pair(server, [*server, "127.0.0.1", *words], port, environment=environment).splitlines():
@@ -135,7 +135,7 @@ def rows():
 
 
 def lone_rows(core):
-    """(name, unit, goal, ours): what has no peer."""
+    """(name, unit, goal, ours): rows without a peer."""
     def rate(queue_pairs, count):
         return lambda bench: bench.perftest(SHARED, ["ib_write_bw", "-s", "8", "-l", "64", "-Q", "64", "-q", str(queue_pairs), "-n", str(count), "-F",
                                                      "-N"],  # without its peak, whose search is quadratic

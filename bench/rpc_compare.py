@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Echo over rpc/, gRPC and coro_rpc, one after the other, cell by cell: bytes, calls in flight, connections.
+"""Echo over rpc/, gRPC and coro_rpc, alternating, for each combination of bytes, calls in flight and connections.
 
-Every cell runs --repeat times, the systems in turn, so that a machine that is slower for a while is so for all; shown is
-the run of the median rate, of two the slower. Server on CPU 0, client on CPU 1. Nothing here passes or fails.
+Every combination runs --repeat times, with the systems alternating, so that a slow phase of the machine affects all alike.
+Shows the run with the median rate; of two runs, the slower one. Server on CPU 0, client on CPU 1. Nothing here passes or fails.
 
---coro PROGRAM, --coro-ibverbs PROGRAM: coro_rpc's side over TCP and over its ibverbs transport, which Weir does not bring along:
-`PROGRAM PORT BYTES IN_FLIGHT one|each SECONDS` prints the row that rpc_echo_bench prints (bench/echo_row.hpp); what is missing in
-it shows as a dash. That over ibverbs runs on the software NIC (`weir run`), as our rdma:// does.
+--coro PROGRAM, --coro-ibverbs PROGRAM: coro_rpc's side over TCP and over its ibverbs transport, which Weir does not include.
+`PROGRAM PORT BYTES IN_FLIGHT one|each SECONDS` prints the same row as rpc_echo_bench (bench/echo_row.hpp); a missing value
+shows as a dash. The ibverbs program runs on the software NIC (`weir run`), as does our rdma://.
 
---short-replies: the requests carry the bytes, the replies are a number; beside ours ib_write_bw, which moves bytes one way, too,
-with 128 writes in flight whatever the cell says.
+--short-replies: the requests carry the bytes, and the replies are a number. The table then also has ib_write_bw, which moves
+bytes one way, too, always with 128 writes in flight.
 
-A whole matrix takes long: run pieces with --json, then --merge PIECE... prints all, and --chart draws 128 B.
+A whole matrix takes long: run parts with --json, then --merge PIECE... prints all, and --chart draws 128 B.
 """
 import argparse
 import json
@@ -99,7 +99,7 @@ def run_write_bandwidth(system, arguments, size):
 def run_cell(system, arguments, size, mode, in_flight):
     if system in WRITE_BANDWIDTH:
         return run_write_bandwidth(system, arguments, size)
-    # A folder of its own for each: the software NIC and the socket of unix:// leave theirs behind.
+    # Each run has its own folder, because the software NIC and the socket of unix:// leave files behind.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         done = subprocess.run(command(system, arguments, size, mode, in_flight, folder), capture_output=True, text=True,
                               env={**os.environ, "WEIR_RUNTIME_DIR": folder + "/nic"}, timeout=120)
@@ -138,7 +138,7 @@ def shown(cell, name, digits=0):
 
 
 def print_table(cells):
-    """Of every size and mode a table; a cell of ours has its ratio to each peer that was measured."""
+    """Prints a table for every size and mode; our cells have the ratio to each measured peer."""
     measured = {cell["system"] for cell in cells}
     peers = [peer for peer in PEERS if peer in measured]
     for size in sorted({cell["bytes"] for cell in cells}):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What rsockets do for a program of plain sockets: redis-server and redis-benchmark, unmodified, over TCP and over
+"""What rsockets do for programs of plain sockets: unmodified redis-server and redis-benchmark over TCP and over
 rsockets (`weir run --rsockets`).
 
 usage: bench/rsockets.py [--build build/release] [--repeat N] [--requests N]
 
-The servers are pinned to CPU 0, redis-benchmark to CPU 1. Each row is measured over the two in turn, --repeat times, and
-printed with the medians of requests a second and their ratio.
+The servers are pinned to CPU 0, redis-benchmark to CPU 1. Each row alternates between the two, --repeat times, and shows the
+medians of requests a second and their ratio.
 """
 import argparse
 import csv
@@ -43,7 +43,7 @@ class Server:
         sys.exit("redis-server ended before it was ready")
 
     def benchmark(self, options, requests):
-        """Requests a second of SET and of GET."""
+        """Returns the requests a second of SET and of GET."""
         words = ["taskset", "-c", "1", *self.prefix, "redis-benchmark", "-p", str(self.port), "-t", "set,get", "--csv", "-n",
                  str(requests), *options]
         done = subprocess.run(words, capture_output=True, text=True, env=self.environment, check=True)

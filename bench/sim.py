@@ -3,9 +3,9 @@
 
 usage: bench/sim.py [BUILD ...] [--runs N] [--profile]
 
-BUILD: build directories (default build/release); several are run in turn, so that a machine that is slower for a
-while is so for all. Counts processor time, reading and planning included, and says whether their results are the
-same bytes. --profile: perf's ten most expensive functions of the first build.
+BUILD: build directories (default build/release). Several builds alternate, so that a slow phase of the machine affects
+all alike. Counts processor time, including reading and planning, and says whether all builds give the same bytes.
+--profile: the ten most expensive functions of the first build, by perf.
 """
 import argparse
 import hashlib
@@ -21,7 +21,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCENARIO = ROOT / "fabric/scenarios/websearch-320.toml"
-# One sample at the end: what is measured is the simulation, not the drawing of its series.
+# One sample at the end: this measures the simulation, not the drawing of its series.
 OPTIONS = ["--quiet", "--json", "--set", "sample=2ms"]
 
 

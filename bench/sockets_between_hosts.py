@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What `weir run --sockets --sockets-peers` does for programs between two hosts: redis-server with redis-benchmark, and
-iperf3, unmodified, over TCP and changed to RDMA, between two network namespaces joined by a wire (veth).
+"""What `weir run --sockets --sockets-peers` does for programs on two hosts: unmodified redis-server with redis-benchmark, and
+iperf3, over TCP and after the change to RDMA, between two network namespaces joined by a wire (veth).
 
 usage: bench/sockets_between_hosts.py [--build build/release] [--repeat N] [--requests N] [--seconds N]
 
-The servers are pinned to CPU 0, the clients to CPU 1. Each row is measured over the two in turn, --repeat times, and printed
-with the lowest and the highest of each and the ratio of the medians.
+The servers are pinned to CPU 0, the clients to CPU 1. Each row alternates between the two, --repeat times, and shows the
+lowest and the highest result of each and the ratio of the medians.
 """
 import argparse
 import csv
@@ -30,7 +30,7 @@ READY_S = 20
 
 
 class Carrier:
-    """One way to run programs: as they are, or under Weir."""
+    """One way to run programs: unmodified, or under Weir."""
 
     def __init__(self, namespaces, prefix, environment, shift):
         self.namespaces, self.prefix, self.environment, self.shift = namespaces, prefix, environment, shift
@@ -57,12 +57,12 @@ class Carrier:
         return subprocess.run(self.words("client", command), capture_output=True, text=True, env=self.environment, check=True).stdout
 
     def redis(self, options, requests):
-        """Requests a second of GET."""
+        """Returns the requests a second of GET."""
         text = self.client(["redis-benchmark", "-h", HOST, "-p", str(REDIS_PORT + self.shift), "-t", "get", "--csv", "-n", str(requests), *options])
         return float(next(csv.DictReader(io.StringIO(text[re.search('^"test"', text, re.M).start():])))["rps"])
 
     def stream(self, seconds):
-        """Bits a second of one stream."""
+        """Returns the bits a second of one stream."""
         text = self.client(["iperf3", "-c", HOST, "-p", str(IPERF_PORT + self.shift), "-t", str(seconds), "-J"])
         return json.loads(text)["end"]["sum_received"]["bits_per_second"]
 

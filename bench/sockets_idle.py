@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What idle TCP connections cost under `weir run --sockets`: memory a side, and how often the two processes wake.
+"""What idle TCP connections cost under `weir run --sockets`: memory for each side, and how often the two processes wake.
 
 usage: bench/sockets_idle.py [--build build/release] [--connections N] [--seconds S]
 
-A server and a client of one thread each hold N connections on loopback: as many as the limit of descriptors allows, if fewer.
-Three times: plain TCP; under Weir without a byte; under Weir after 40 questions and answers on each, so that it changed. Printed
-are both processes' proportional memory (Pss) above what the same connections take without Weir, for each connection and side, how many changed, and the
-context switches of both in S seconds without traffic.
+A server and a client, each with one thread, hold N connections on loopback, or as many as the limit of descriptors allows.
+They do so three times: with plain TCP; under Weir without a byte; and under Weir after 40 requests and replies on each
+connection, so that it changed. Prints how much more proportional memory (Pss) both processes use than with plain TCP, for
+each connection and side; how many connections changed; and both processes' context switches in S seconds without traffic.
 """
 import argparse
 import os
@@ -55,7 +55,7 @@ def call(port, count, turns):
             for connection in connections[first:first + BATCH]:
                 assert connection.recv(4096) == MESSAGE
             if turn < turns - 2:
-                time.sleep(0.002)  # agreeing is in the background
+                time.sleep(0.002)  # the ends agree in the background
     print("idle", flush=True)
     sys.stdin.read()
 
@@ -70,7 +70,7 @@ def switches(pid):
 
 
 def measure(prefix, count, turns, seconds, environment):
-    """KiB of both, how many ends of them changed, and context switches while idle."""
+    """Returns the KiB of both, the number of ends that changed, and the context switches while idle."""
     program = [*prefix, sys.executable, __file__]
     server = subprocess.Popen([*program, "--serve"], stdout=subprocess.PIPE, env=environment, text=True)
     port = server.stdout.readline().strip()
@@ -78,7 +78,7 @@ def measure(prefix, count, turns, seconds, environment):
                               env=environment, text=True)
     if client.stdout.readline() != "idle\n":
         sys.exit("the client failed")
-    time.sleep(3)  # what has to be agreed on is
+    time.sleep(3)  # until the ends have agreed
     changed = 0
     if prefix:
         listed = subprocess.run([prefix[0], "sockets", "--json"], capture_output=True, text=True, env=environment, check=True).stdout

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How long a key-value server serves nobody: what removes much, what grows, what runs into a limit of memory.
+"""How long a key-value server answers nobody while it removes a lot, grows a table, or reaches a memory limit.
 
 usage: bench/stalls.py [--build build/release] [--repeat N]
 
-Runs weir-server and Debian's redis-server in turn over TCP, each pinned to CPU 0 and fresh for each repetition, and
+Runs weir-server and Debian's redis-server alternately over TCP, each pinned to CPU 0 and restarted for each repetition, and
 prints a table with the medians.
 """
 import argparse
@@ -36,7 +36,7 @@ class Client:
         return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)
 
     def pipeline(self, requests):
-        """Sends requests whose replies are a line each, and gives the last line."""
+        """Sends requests whose replies are one line each, and returns the last line."""
         self.socket.sendall(b"".join(self.encode(*words) for words in requests))
         line = b""
         for _ in requests:
@@ -81,7 +81,7 @@ def expiry(client):
 
 
 def growth(client):
-    """The longest that 100 SETs take, after as many small pieces of memory were freed as two such sets have."""
+    """Returns the longest time of 100 SETs, after as many small blocks were freed as two such sets have."""
     for key in ("s", "t"):
         make_set(client, key)
     client.call("FLUSHALL", "SYNC")
@@ -94,7 +94,7 @@ def growth(client):
 
 
 def limit(client):
-    """Microseconds a SET, 100 in a pipeline, with maxmemory set and every other of a million keys deleted."""
+    """Returns microseconds for each SET, 100 in a pipeline, with maxmemory set and every second of a million keys deleted."""
     for batch in batches(FRAGMENTS, 1000):
         client.pipeline([("SET", b"f:%d" % i, b"x" * 60) for i in batch])
     for batch in batches(FRAGMENTS, 1000):
