@@ -174,7 +174,7 @@ _weir_program() {
       --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period
       --replicaof --masteruser --masterauth --tls-replication --rdma-replication --replica-read-only --replica-serve-stale-data
-      --cluster-gateway --cluster-gateway-timeout --tls-cluster
+      --cluster-gateway --cluster-gateway-timeout --cluster-gateway-own-links --tls-cluster
       --check-config --help --version" ;;
   esac
   case $previous in

@@ -321,6 +321,9 @@ void gateway_section(const Server& server, Fields& field) {
   field("gateway_nodes", facts.nodes);
   field("gateway_slots_covered", facts.slots_covered);
   field("gateway_links", facts.links);
+  field("gateway_own_links", facts.own_links);
+  field("gateway_own_links_idle", facts.idle_own_links);
+  field("gateway_topics", facts.topics);
   field("gateway_waiting_requests", facts.waiting);
   field("gateway_held_clients", facts.held_clients);
   field("gateway_passed_on", facts.passed_on);

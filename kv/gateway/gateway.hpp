@@ -15,6 +15,7 @@ namespace weir::kv::cluster {
 struct GatewayFacts {
   std::string seed;
   std::size_t nodes = 0, links = 0, slots_covered = 0, waiting = 0, held_clients = 0;
+  std::size_t own_links = 0, idle_own_links = 0, topics = 0;
   std::uint64_t passed_on = 0, moved = 0, asked = 0, map_reads = 0, map_failures = 0, broken_links = 0;
 };
 
@@ -31,6 +32,11 @@ class Gateway {
   // have left.
   virtual bool end_later(Client& client, std::string_view error) = 0;
   virtual void forget(Client& client) = 0;
+  // Whether replies to what the client has sent are still to come. Not while it waits in a blocking command:
+  // a client that has left must not keep its place there.
+  virtual bool owes(const Client& client) const = 0;
+  // Whether the client waits in a blocking command.
+  virtual bool blocks(const Client& client) const = 0;
   // What was passed on in this round leaves.
   virtual void end_round() = 0;
   virtual void look_at_clock() = 0;

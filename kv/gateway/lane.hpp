@@ -21,6 +21,8 @@ class Client;
 
 namespace weir::kv::cluster {
 
+class NodeLink;
+
 class Lane {
  public:
   static constexpr std::size_t most_places = 1024;
@@ -60,6 +62,14 @@ class Lane {
   Resumes resumes = Resumes::no;       // the client goes on when the replies before it have left
   bool held = false;                   // the client is in the list of those that wait for a node
   bool ends = false;                   // the client is closed when the last of these replies has left
+  // The client sends no more until these replies have left: they are those of one command that waits,
+  // watches or subscribes.
+  bool alone = false;
+  bool subscribing = false;         // of SUBSCRIBE and its kind
+  NodeLink* waiting_at = nullptr;   // the client's own, where its blocking command waits
+  NodeLink* watching_at = nullptr;  // the client's own, which has its WATCHes
+  std::uint16_t watched_slot = 0;   // of those
+  bool watches = false;             // the node has confirmed one
 
  private:
   struct Place {

@@ -105,7 +105,7 @@ void NodeLink::received(std::span<const char> bytes) {
 }
 
 void NodeLink::take(std::string_view reply) {
-  if (reply.front() == '>') return;  // nobody asked for what it pushes
+  if (reply.front() == '>') return take_push(reply);
   if (stage_ == Stage::greets) {
     if (reply.front() == '-') {
       const bool wants_other = reply.starts_with("-NOAUTH") || reply.starts_with("-WRONGPASS");
@@ -135,6 +135,13 @@ void NodeLink::take(std::string_view reply) {
   forget_front(bytes);
 }
 
+void NodeLink::take_push(std::string_view push) {
+  if (!owner_.pushed(*this, push) || stage_ != Stage::ready || waiting_.empty()) return;
+  const std::size_t bytes = waiting_.front().bytes;
+  waiting_.pop_front();
+  forget_front(bytes);
+}
+
 void NodeLink::forget_front(std::size_t bytes) {
   answered_ += bytes;
   if (answered_ == log_.size()) {
@@ -154,7 +161,8 @@ void NodeLink::look_at_clock() {
   if (stage_ != Stage::ready) {
     if (now - begun_ms_ > settings_.connect_ms)
       break_off(stage_ == Stage::dials ? "it does not take the connection" : "it does not answer HELLO");
-  } else if (!waiting_.empty() && now - waiting_.front().since_ms > settings_.answer_ms) {
+  } else if (!waiting_.empty() && !waiting_.front().may_wait &&
+             now - waiting_.front().since_ms > settings_.answer_ms) {
     break_off("it has not answered for " + std::to_string(settings_.answer_ms) + " ms");
   }
 }

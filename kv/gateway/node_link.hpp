@@ -34,6 +34,7 @@ struct Request {
   std::uint64_t number = 0;    // its place there
   std::uint16_t slot = 0;
   bool has_slot = false;
+  bool may_wait = false;             // no reply for however long is no sign that the node is dead
   std::uint8_t redirections = 0;     // so often it went to another node already
   std::uint32_t parts_before = 0;    // it is a transaction: replies to MULTI and what is queued come first
   std::uint32_t replies_before = 0;  // how many of those, and of ASKING's, are still to come
@@ -60,6 +61,8 @@ class NodeLink final : private Session {
     // `request` and `reply` are valid during the call.
     virtual void replied(NodeLink& link, Request waited, std::string_view request,
                          std::string_view reply) = 0;
+    // What the node says without being asked, in RESP3. True: it answers the oldest request all the same.
+    virtual bool pushed(NodeLink&, std::string_view) { return false; }
     virtual void link_ready(NodeLink& link) = 0;
     // It may destroy the link when it is finished(), not now. `sent`: they may have run.
     virtual void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered,
@@ -79,10 +82,13 @@ class NodeLink final : private Session {
   ~NodeLink() override;
 
   void dial();
+  bool begun() const { return begun_ms_ != 0; }
   bool ready() const { return stage_ == Stage::ready; }
   bool ended() const { return stage_ == Stage::ended; }
   bool idle() const { return waiting_.empty(); }
   std::size_t waiting() const { return waiting_.size(); }
+  // Whether it is time that something came: it is being made, or its oldest request may not wait for ever.
+  bool hurried() const { return !ready() || (!idle() && !waiting_.front().may_wait); }
   bool has_room() const { return waiting_.size() < most_requests && kept() < most_bytes; }
   const NodeAddress& address() const { return address_; }
   Protocol protocol() const { return settings_.protocol; }
@@ -114,6 +120,7 @@ class NodeLink final : private Session {
   void dialled(Opened<std::unique_ptr<Connection>> outcome);
   void greet();
   void take(std::string_view reply);
+  void take_push(std::string_view push);
   std::size_t kept() const { return log_.size() - answered_; }
   void forget_front(std::size_t bytes);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include "kv/effects/request_text.hpp"
@@ -13,13 +12,6 @@
 namespace weir::kv::cluster {
 
 namespace {
-
-std::string in_capitals(const Command& command) {
-  std::string name(command.container.empty() ? command.name : command.container);
-  if (!command.container.empty()) name.append(1, ' ').append(command.name);
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return name;
-}
 
 std::string taken_from(ReplyQueue& queue) {
   std::string bytes;
@@ -50,7 +42,16 @@ std::expected<void, std::string> pass_on_to_cluster(Server& server) {
 }
 
 Router::Router(Server& server, NodeAddress seed)
-    : server_(server), seed_(std::move(seed)), reader_(*this, seed_), aside_(server.blocks) {}
+    : server_(server),
+      seed_(std::move(seed)),
+      reader_(*this, seed_),
+      own_links_(*this),
+      subscriber_(*this),
+      aside_(server.blocks) {
+  server_.pubsub.nobody_listens = [this](PubSub::Kind kind, std::string_view topic) {
+    subscriber_.nobody_listens(kind, topic);
+  };
+}
 
 Router::~Router() { shut_down(); }
 
@@ -62,7 +63,23 @@ Lane& Router::lane_of(Client& client) {
 }
 
 void Router::forget(Client& client) {
-  if (client.lane != nullptr) client.lane->abandon();
+  if (client.lane == nullptr) return;
+  Lane& lane = *client.lane;
+  lane.abandon();
+  end_watching(lane);
+  // The node takes a blocked client that has left out of its queues.
+  if (NodeLink* const link = std::exchange(lane.waiting_at, nullptr)) own_links_.drop(*link);
+  if (subscriptions_.erase(client.id()) != 0) subscriber_.forget(client.id());
+}
+
+bool Router::owes(const Client& client) const {
+  if (client.paused()) return client.lane == nullptr || client.lane->waiting_at == nullptr;
+  return client.lane != nullptr && !client.lane->idle() && client.lane->waiting_at == nullptr &&
+         !client.lane->subscribing;
+}
+
+bool Router::blocks(const Client& client) const {
+  return client.lane != nullptr && client.lane->waiting_at != nullptr;
 }
 
 bool Router::execute(Client& client, Arguments words) {
@@ -74,7 +91,8 @@ bool Router::execute(Client& client, Arguments words) {
       next_.route.where == Route::Where::refused || next_.route.where == Route::Where::cross_slot;
   if (refused && client.transaction.open && !lane.full())
     return refuse_in_transaction(client, lane, *find_command(words));
-  switch (waits(client, lane)) {
+  const bool holds = next_.route.needs != Route::Needs::nothing;
+  switch (holds ? waits_to_hold(client, lane) : waits(client, lane)) {
     case Waits::no:
       break;
     case Waits::for_replies:
@@ -97,26 +115,41 @@ bool Router::execute(Client& client, Arguments words) {
 
 Route Router::route(Client& client, Lane& lane, Arguments words) {
   const Command* const command = find_command(words);
-  const Route route = routing_.route(command, words);
+  Route route = routing_.route(command, words);
+  if (route.needs == Route::Needs::own_link_for_watch) {
+    if (client.transaction.open) return {};  // which is an error
+    if (lane.watching_at != nullptr && route.where == Route::Where::slot && route.slot != lane.watched_slot)
+      return {Route::Where::cross_slot, 0, {}};
+  }
   const bool open = client.transaction.open && command != nullptr && command->takes(words.size());
   return open ? in_transaction(client, lane, *command, route) : route;
 }
 
 Route Router::in_transaction(Client& client, Lane& lane, const Command& command, Route route) {
-  const Transaction& transaction = client.transaction;
+  Transaction& transaction = client.transaction;
+  constexpr std::string_view not_here = "a transaction leaves for one node, and this names no key there";
   if (command.name == "exec") {
-    const bool runs = !transaction.spoiled && !transaction.broken && !transaction.queued.empty();
-    return runs ? Route{Route::Where::slot, lane.transaction_slot, {}} : route;
+    // What HELLO changed since, the node's reply would not have.
+    if (lane.watching_at != nullptr && lane.watching_at->protocol() != client.reply.protocol) {
+      end_watching(lane);
+      transaction.broken = true;
+    }
+    if (transaction.spoiled || transaction.broken) return route;
+    if (lane.watching_at != nullptr) return {Route::Where::slot, lane.watched_slot, {}};
+    return transaction.queued.empty() ? route : Route{Route::Where::slot, lane.transaction_slot, {}};
   }
+  if (route.needs == Route::Needs::subscription) return {Route::Where::refused, 0, not_here};
+  route.needs = Route::Needs::nothing;  // within a transaction nothing waits
   if (route.where == Route::Where::slot) {
-    if (transaction.queued.empty()) lane.transaction_slot = route.slot;
+    if (transaction.queued.empty())
+      lane.transaction_slot = lane.watching_at != nullptr ? lane.watched_slot : route.slot;
     next_.queues = lane.transaction_slot == route.slot;
     return next_.queues ? route : Route{Route::Where::cross_slot, 0, {}};
   }
-  for (std::string_view name : {"multi", "discard", "quit", "reset"})
+  for (std::string_view name : {"multi", "discard", "quit", "reset", "watch"})
     if (command.name == name && command.container.empty()) return route;
-  if (route.where != Route::Where::here && route.where != Route::Where::any_node) return route;
-  return {Route::Where::refused, 0, "a transaction leaves for one node, and this names no key there"};
+  const bool is_refused = route.where == Route::Where::refused || route.where == Route::Where::cross_slot;
+  return is_refused ? route : Route{Route::Where::refused, 0, not_here};
 }
 
 std::string Router::refusal(const Command& command) const {
@@ -151,6 +184,7 @@ bool Router::execute_behind(Client& client, Lane& lane, Arguments words) {
 }
 
 Router::Waits Router::waits(const Client& client, Lane& lane) {
+  if (lane.alone && !lane.idle()) return Waits::for_all_replies;
   switch (next_.route.where) {
     case Route::Where::here:
       return lane.idle() ? Waits::no : Waits::for_all_replies;
@@ -160,6 +194,12 @@ Router::Waits Router::waits(const Client& client, Lane& lane) {
     case Route::Where::slot:
     case Route::Where::any_node:
       break;
+    case Route::Where::all_nodes:
+      return lane.idle() ? find_all_links(client.reply.protocol, lane) : Waits::for_all_replies;
+  }
+  if (lane.watching_at != nullptr && client.transaction.open && !next_.queues) {  // EXEC
+    next_.link = lane.watching_at;
+    return lane.idle() ? Waits::no : Waits::for_all_replies;
   }
   if (next_.queues) return lane.full() ? Waits::for_replies : Waits::no;
   if (!lane.idle() && lane.map_version != map_.version()) return Waits::for_all_replies;
@@ -188,10 +228,14 @@ Router::Waits Router::find_link(Protocol protocol, Lane& lane) {
   }
   const bool link_is_made = node != nullptr && node->linked();
   if (!link_is_made) reader_.refresh_soon();
+  return wait_for_node(lane, std::move(problem));
+}
+
+Router::Waits Router::wait_for_node(const Lane& lane, std::string problem) {
   const std::int64_t since = lane.held_since_ms;
   if (since == 0 || server_.now_ms - since <= server_.settings.cluster_gateway_timeout_ms)
     return Waits::for_node;
-  next_.unreachable = problem;
+  next_.unreachable = std::move(problem);
   return Waits::no;
 }
 
@@ -211,28 +255,40 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
   const Route& route = next_.route;
   switch (route.where) {
     case Route::Where::here:
-      if (command.name != "select" || words[1].text == "0") return false;
-      client.reply.error("ERR SELECT is not allowed in cluster mode");
-      return true;
+      if (command.name == "select" && words[1].text != "0")
+        return client.reply.error("ERR SELECT is not allowed in cluster mode"), true;
+      // These end what WATCH began, and run here.
+      if (const bool open = client.transaction.open;
+          command.container.empty() && (command.name == "unwatch" || command.name == "reset" ||
+                                        (open && (command.name == "exec" || command.name == "discard"))))
+        end_watching(*client.lane);
+      return false;
     case Route::Where::refused:
     case Route::Where::cross_slot:
       client.reply.error(refusal(command));
       return true;
     case Route::Where::slot:
     case Route::Where::any_node:
+    case Route::Where::all_nodes:
       break;
   }
-  if (next_.link == nullptr) {
+  if (next_.link == nullptr && next_.links.empty()) {
     if (client.transaction.open) server_.discard_transaction(client);
-    const std::string which = route.where == Route::Where::slot
-                                  ? "the node of slot " + std::to_string(route.slot)
-                                  : std::string("a node");
+    const std::string which =
+        route.where == Route::Where::slot
+            ? "the node of slot " + std::to_string(route.slot)
+            : std::string(route.where == Route::Where::any_node ? "a node" : "each node");
     client.reply.error("CLUSTERDOWN " + which +
                        " could not be asked, the command did not run: " + next_.unreachable);
     return true;
   }
+  ++counts_.passed_on;
+  if (route.where == Route::Where::all_nodes) return send_to_all(client, command, words), true;
+  if (route.needs != Route::Needs::nothing) return hold_connection(client, command, words);
   Request waiting;
   request_.clear();
+  Lane& lane = *client.lane;
+  const bool by_own_link = next_.link == lane.watching_at;  // EXEC after WATCH
   if (client.transaction.open) {
     append_transaction(client);
     waiting.parts_before = static_cast<std::uint32_t>(client.transaction.queued.size() + 1);
@@ -245,8 +301,12 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
   waiting.slot = route.slot;
   waiting.has_slot = route.where == Route::Where::slot;
   next_.link->send(std::move(waiting), request_, false);
-  will_send(*next_.link);
-  ++counts_.passed_on;
+  if (by_own_link) {
+    lane.alone = true;
+    OwnLinks::go(*next_.link);
+  } else {
+    will_send(*next_.link);
+  }
   return true;
 }
 
@@ -261,6 +321,7 @@ void Router::end_round() {
     // One that ends meanwhile stays allocated.
     for (NodeLink* link : links) link->flush();
   }
+  subscriber_.end_round();
 }
 
 void Router::leave(Client& client, std::string_view reply) {
@@ -273,14 +334,16 @@ void Router::answer(const Request& waited, std::string_view reply) {
   Lane* const lane = waited.lane.get();
   if (lane == nullptr || lane->abandoned()) return;
   lane->finish(waited.number, reply);
-  reply_left(*lane->client, *lane);
+  if (lane->client != nullptr) reply_left(*lane);
 }
 
-void Router::reply_left(Client& client, Lane& lane) {
+void Router::reply_left(Lane& lane) {
+  Client& client = *lane.client;
   if (lane.ends && lane.idle()) {
     client.close_after_reply = true;
     server_.will_flush(client);
   }
+  if (lane.idle()) client.end_if_answered();
   const bool fewer = lane.resumes == Lane::Resumes::when_fewer && lane.waiting() <= lane.allowed() / 2;
   if (!fewer && (lane.resumes == Lane::Resumes::no || !lane.idle())) return;
   lane.resumes = Lane::Resumes::no;

@@ -14,6 +14,11 @@
 // What MULTI opens is queued here, by the server's own means, and leaves with EXEC in one piece; all of it
 // has to be of one slot.
 //
+// Some commands need more than a reply (router_connections.cpp): WATCH and what follows it, and commands that
+// wait, get a connection of the client's own (own_links.hpp); what clients subscribe to, the gateway
+// subscribes to (subscriber.hpp). Until such a command is answered the client's next request waits. A command
+// that goes to all nodes waits until all can be asked (router_all_nodes.cpp).
+//
 // Nothing that was sent is sent again when its link ends: the client is told that it may have run.
 //
 // Threading: the server's one thread.
@@ -21,6 +26,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +34,10 @@
 #include "cluster/redirect.hpp"
 #include "kv/gateway/gateway.hpp"
 #include "kv/gateway/lane.hpp"
+#include "kv/gateway/own_links.hpp"
 #include "kv/gateway/routing.hpp"
 #include "kv/gateway/slot_map.hpp"
+#include "kv/gateway/subscriber.hpp"
 #include "kv/gateway/topology_reader.hpp"
 #include "kv/server/server.hpp"
 
@@ -41,7 +49,11 @@ using weir::cluster::Redirect;
 // does not go together with that.
 std::expected<void, std::string> pass_on_to_cluster(Server& server);
 
-class Router final : public Gateway, private NodeLink::Owner, private TopologyReader::User {
+class Router final : public Gateway,
+                     private NodeLink::Owner,
+                     private TopologyReader::User,
+                     private OwnLinks::User,
+                     private Subscriber::User {
  public:
   static constexpr unsigned most_redirections = 5;
 
@@ -52,6 +64,8 @@ class Router final : public Gateway, private NodeLink::Owner, private TopologyRe
   bool pass_on(Client& client, const Command& command, Arguments words) override;
   bool end_later(Client& client, std::string_view error) override;
   void forget(Client& client) override;
+  bool owes(const Client& client) const override;
+  bool blocks(const Client& client) const override;
   void end_round() override;
   void look_at_clock() override;
   std::int64_t next_look_ms() const override;
@@ -67,6 +81,20 @@ class Router final : public Gateway, private NodeLink::Owner, private TopologyRe
   BlockPool& blocks() override { return server_.blocks; }
   std::int64_t now_ms() override { return server_.now_ms; }
   void round_is_over() override { server_.end_round(); }
+  // OwnLinks::User
+  void own_link_replied(NodeLink& link, Request waited, std::string_view request,
+                        std::string_view reply) override;
+  void own_link_ended(NodeLink& link, const std::shared_ptr<Lane>& lane, const std::string& why,
+                      std::deque<Request> unanswered, bool sent) override;
+  // Subscriber::User
+  void published(PubSub::Kind kind, std::string_view topic, std::string_view channel,
+                 std::string_view message) override;
+  bool anybody_listens(PubSub::Kind kind, std::string_view topic) const override;
+  void subscribed(std::uint64_t client) override;
+  void not_subscribed(std::uint64_t client, std::string_view error) override;
+  void deaf(PubSub::Kind kind, std::string_view topic, const std::string& why) override;
+  void slot_moves(std::string_view shard_channel) override;
+  const NodeAddress* redirected(const Redirect& redirect) override;
   // TopologyReader::User
   void map_read(const Topology& topology) override;
   void map_not_read(const NodeAddress& asked, const std::string& why) override;
@@ -75,10 +103,11 @@ class Router final : public Gateway, private NodeLink::Owner, private TopologyRe
   // Where the request that is being executed goes.
   struct Next {
     Route route;
-    NodeLink* link = nullptr;  // null: it does not leave
-    bool muted = false;        // its reply is not wanted
-    bool queues = false;       // MULTI is open: it stays here until EXEC
-    std::string unreachable;   // why no node can be asked, if there is no link
+    NodeLink* link = nullptr;      // null: it does not leave
+    std::vector<NodeLink*> links;  // of a command to all nodes
+    bool muted = false;            // its reply is not wanted
+    bool queues = false;           // MULTI is open: it stays here until EXEC
+    std::string unreachable;       // why no node can be asked, if there is no link
   };
   enum class Waits : std::uint8_t { no, for_replies, for_all_replies, for_node };
 
@@ -86,16 +115,35 @@ class Router final : public Gateway, private NodeLink::Owner, private TopologyRe
   Route route(Client& client, Lane& lane, Arguments words);
   Route in_transaction(Client& client, Lane& lane, const Command& command, Route route);
   void append_transaction(const Client& client);
+  // For commands that need more than a reply: see router_connections.cpp.
+  Waits waits_to_hold(Client& client, Lane& lane);
+  bool hold_connection(Client& client, const Command& command, Arguments words);
+  void send_by_own_link(Client& client, NodeLink& link, Arguments words);
+  NodeLink* take_own_link(Client& client, const Command& command);
+  void subscribe(Client& client, const Command& command, Arguments words);
+  void watch_replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply);
+  void exec_replied(NodeLink& link, const Request& waited, std::string_view reply);
+  bool follow_by_own_link(Request& waited, std::string_view request, const Redirect& redirect,
+                          NodeLink*& place);
+  void end_watching(Lane& lane);
+  void look_after_waiting();
+  // For commands to all nodes: see router_all_nodes.cpp.
+  Waits find_all_links(Protocol protocol, Lane& lane);
+  void send_to_all(Client& client, const Command& command, Arguments words);
   Waits waits(const Client& client, Lane& lane);
   Waits find_link(Protocol protocol, Lane& lane);
+  // Unless it has waited too long already, because of `problem`.
+  Waits wait_for_node(const Lane& lane, std::string problem);
   bool refuse_in_transaction(Client& client, Lane& lane, const Command& command);
   std::string refusal(const Command& command) const;
   bool execute_behind(Client& client, Lane& lane, Arguments words);
   void leave(Client& client, std::string_view reply);
   void answer(const Request& waited, std::string_view reply);
-  void reply_left(Client& client, Lane& lane);
+  void reply_left(Lane& lane);
   // The link to send to, ready or not; null: `problem` says why there is none now.
   NodeLink* link_to(Node& node, Protocol protocol, std::string& problem);
+  // Where the node says that the slot is; null: there are too many nodes.
+  Node* learn(const Redirect& redirect);
   bool follow(NodeLink& from, Request& waited, std::string_view request, const Redirect& redirect);
   // The clients that wait for a node try again, those that have waited longest first.
   void resume_held(std::size_t most = SIZE_MAX);
@@ -107,6 +155,15 @@ class Router final : public Gateway, private NodeLink::Owner, private TopologyRe
   Routing routing_;
   SlotMap map_;
   TopologyReader reader_;
+  OwnLinks own_links_;
+  Subscriber subscriber_;
+  // Clients that wait for what they subscribe to.
+  struct Subscription {
+    const Command* command;
+    std::vector<std::string> words;
+    std::uint64_t number;  // its place in the lane
+  };
+  std::map<std::uint64_t, Subscription> subscriptions_;
   Next next_;
   std::string request_;                           // the one that leaves, as text
   ReplyQueue aside_;                              // what is answered here while replies are awaited
@@ -115,6 +172,7 @@ class Router final : public Gateway, private NodeLink::Owner, private TopologyRe
   std::vector<std::unique_ptr<NodeLink>> ended_;  // until nothing refers to them
   std::string map_problem_;                       // why it could not be read, the last time
   std::int64_t looked_ms_ = 0;
+  std::int64_t pinged_ms_ = 0;  // nodes at which clients wait
   GatewayFacts counts_;
 };
 

@@ -54,10 +54,9 @@ void Router::replied(NodeLink& link, Request waited, std::string_view request, s
   if (!held_.empty() && link.waiting() == NodeLink::most_requests / 2) resume_held();
 }
 
-bool Router::follow(NodeLink& from, Request& waited, std::string_view request, const Redirect& redirect) {
-  if (waited.redirections >= most_redirections) return false;
+Node* Router::learn(const Redirect& redirect) {
   Node* const node = map_.node(redirect.to);
-  if (node == nullptr) return false;
+  if (node == nullptr) return nullptr;
   if (redirect.once) {
     ++counts_.asked;
   } else {
@@ -66,6 +65,13 @@ bool Router::follow(NodeLink& from, Request& waited, std::string_view request, c
     reader_.refresh_soon();
     resume_held();
   }
+  return node;
+}
+
+bool Router::follow(NodeLink& from, Request& waited, std::string_view request, const Redirect& redirect) {
+  if (waited.redirections >= most_redirections) return false;
+  Node* const node = learn(redirect);
+  if (node == nullptr) return false;
   std::string problem;
   NodeLink* const to = link_to(*node, from.protocol(), problem);
   if (to == nullptr) {
@@ -102,6 +108,8 @@ void Router::link_ended(NodeLink& link, const std::string& why, std::deque<Reque
   node->failed_ms = sent ? 0 : server_.now_ms;
   ++counts_.broken_links;
   reader_.refresh_soon();
+  // Those that wait there by connections of their own would hear nothing of it.
+  own_links_.node_failed(link.address(), why);
   const std::string where = link.address().text() + ": " + why;
   const std::string reply =
       sent ? error_reply("NODEDOWN " + where + "; the command may have run: look before you repeat it")
@@ -125,6 +133,9 @@ void Router::map_read(const Topology& topology) {
   ++counts_.map_reads;
   map_problem_.clear();
   map_.take(topology);
+  std::vector<NodeAddress> nodes = topology.replicas;
+  for (const SlotRange& range : topology.ranges) nodes.push_back(range.primary);
+  subscriber_.nodes_are(nodes);
   if (map_.version() != before)
     server_.log(LogLevel::notice, "the cluster has " + std::to_string(map_.slots_covered()) +
                                       " slots; primaries: " + std::to_string(map_.owners()));
@@ -139,7 +150,8 @@ void Router::map_not_read(const NodeAddress& asked, const std::string& why) {
 }
 
 bool Router::busy() const {
-  return !held_.empty() || reader_.busy() || map_.any_link([](const NodeLink& link) { return !link.idle(); });
+  return !held_.empty() || reader_.busy() || own_links_.hurried() || subscriber_.hurried() ||
+         map_.any_link([](const NodeLink& link) { return !link.idle(); });
 }
 
 std::int64_t Router::next_look_ms() const { return looked_ms_ + (busy() ? look_often_ms : look_ms); }
@@ -148,6 +160,9 @@ void Router::look_at_clock() {
   looked_ms_ = server_.now_ms;
   std::erase_if(ended_, [](const auto& link) { return link->finished(); });
   reader_.look_at_clock();
+  look_after_waiting();
+  own_links_.look_at_clock();
+  subscriber_.look_at_clock();
   map_.each_node([](Node& node) {
     for (const auto& link : node.links) {
       if (link != nullptr) link->look_at_clock();
@@ -164,6 +179,9 @@ GatewayFacts Router::facts() const {
   facts.nodes = map_.owners();
   facts.slots_covered = map_.slots_covered();
   facts.held_clients = held_.size();
+  facts.own_links = own_links_.taken();
+  facts.idle_own_links = own_links_.idle();
+  facts.topics = subscriber_.topics();
   map_.any_link([&facts](const NodeLink& link) {
     ++facts.links;
     facts.waiting += link.waiting();
@@ -174,6 +192,9 @@ GatewayFacts Router::facts() const {
 
 void Router::shut_down() {
   reader_.shut_down();
+  server_.pubsub.nobody_listens = nullptr;
+  own_links_.shut_down();
+  subscriber_.shut_down();
   sending_.clear();
   map_.each_node([this](Node& node) {
     for (auto& link : node.links) {

@@ -19,28 +19,32 @@ constexpr std::string_view about_node =
 constexpr std::string_view about_connection =
     "it changes a connection to a node, which clients of a gateway share: connect to a node of the cluster "
     "for that";
+constexpr std::string_view about_writer =
+    "replicas confirm what one connection to a node wrote, and clients of a gateway share theirs: connect to "
+    "a "
+    "node of the cluster for that";
 constexpr std::string_view no_key =
     "it names no key, so nothing says which node should run it: name one, or ask a node of the cluster "
     "itself";
 
 struct NamedRow {
-  std::string_view why;  // empty: to any node
+  std::string_view why;
   std::string_view names;
 };
-constexpr NamedRow named_rows[] = {
-    {about_all, "keys scan dbsize randomkey flushall flushdb script function wait waitaof"},
+constexpr NamedRow refused_rows[] = {
+    {about_all, "keys scan randomkey function"},
+    {about_writer, "wait waitaof"},
     {about_node,
      "save bgsave bgrewriteaof lastsave swapdb sync psync replconf replicaof slaveof failover role debug "
-     "cluster asking readonly readwrite migrate"},
-    {about_connection,
-     "watch unwatch subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe "
-     "pubsub client|tracking client|caching"},
-    {{}, "publish"},
+     "cluster asking readonly readwrite migrate pubsub script|kill script|debug"},
+    {about_connection, "client|tracking client|caching"},
 };
 
-// A command that waits keeps its connection busy, and that is everybody's.
-constexpr std::string_view waits =
-    "it may wait, and a gateway's connections to nodes are shared: connect to a node of the cluster for that";
+using Needs = Route::Needs;
+constexpr std::string_view to_any_node = "publish subscribe psubscribe";
+constexpr std::string_view to_all_nodes = "dbsize flushall flushdb script|load script|exists script|flush";
+constexpr std::string_view to_slot_of_channel = "spublish ssubscribe";
+constexpr std::string_view subscribing = "subscribe psubscribe ssubscribe";
 
 bool lists(std::string_view names, std::string_view wanted) {
   while (!names.empty()) {
@@ -71,8 +75,6 @@ bool keeps_data(const Command& command, Arguments words) {
   return command.container == "config" && command.name == "set" && any_is(2, {"appendonly", "save"});
 }
 
-Route to_slot_of(std::uint16_t slot) { return {Route::Where::slot, slot, {}}; }
-
 }  // namespace
 
 Routing::Routing() {
@@ -87,17 +89,24 @@ Routing::Routing() {
 }
 
 Routing::Rule Routing::rule_of(const Command& command) {
-  for (const NamedRow& row : named_rows) {
-    const std::string_view family = command.container.empty() ? command.name : command.container;
-    if (!lists(row.names, family) && !lists(row.names, command.full_name())) continue;
-    return row.why.empty() ? Rule{Kind::any_node, {}} : Rule{Kind::refused, row.why};
-  }
+  const std::string_view family = command.container.empty() ? command.name : command.container;
+  const std::string full = command.full_name();
+  const auto is_in = [&](std::string_view names) { return lists(names, full); };
+  for (const NamedRow& row : refused_rows)
+    if (lists(row.names, family) || is_in(row.names)) return {Kind::refused, row.why};
+  const Needs needs = is_in(subscribing)            ? Needs::subscription
+                      : is_in("watch")              ? Needs::own_link_for_watch
+                      : command.has(flag::blocking) ? Needs::own_link_to_wait
+                                                    : Needs::nothing;
+  if (is_in(to_any_node)) return {Kind::any_node, {}, needs};
+  if (is_in(to_all_nodes)) return {Kind::all_nodes, {}, needs};
+  if (is_in(to_slot_of_channel)) return {Kind::fixed_keys, {}, needs};
+  if (is_in("unsubscribe punsubscribe sunsubscribe")) return {};
   if (has_keys(command)) {
     const bool fixed = key_specs(command).size() == 1 && command.first_key > 0 && command.key_step > 0 &&
                        !command.has(flag::movablekeys);
-    return {fixed ? Kind::fixed_keys : Kind::found_keys, {}};
+    return {fixed ? Kind::fixed_keys : Kind::found_keys, {}, needs};
   }
-  if (command.name == "spublish") return {Kind::fixed_keys, {}};
   return {};
 }
 
@@ -109,33 +118,38 @@ Route Routing::route(const Command* command, Arguments words) const {
     case Kind::here:
       return keeps_data(*command, words) ? Route{Route::Where::refused, 0, about_node} : Route{};
     case Kind::any_node:
-      return {Route::Where::any_node, 0, {}};
+      return {Route::Where::any_node, 0, {}, rule.needs};
+    case Kind::all_nodes:
+      return {Route::Where::all_nodes, 0, {}, rule.needs};
     case Kind::refused:
       return {Route::Where::refused, 0, rule.why};
     case Kind::fixed_keys:
     case Kind::found_keys:
       break;
   }
-  if (command->has(flag::blocking) && (!command->name.starts_with("xread") || says_block(words)))
-    return {Route::Where::refused, 0, waits};
+  const bool answers_at_once = command->name.starts_with("xread") && !says_block(words);
+  Route route{.where = Route::Where::slot, .needs = answers_at_once ? Needs::nothing : rule.needs};
   if (rule.kind == Kind::fixed_keys) {
     const auto first = static_cast<std::size_t>(std::max(command->first_key, 1));
     const auto step = static_cast<std::size_t>(std::max(command->key_step, 1));
     const int last_key = command->last_key < 0 ? static_cast<int>(words.size()) + command->last_key
                                                : std::max(command->last_key, command->first_key);
-    const std::uint16_t slot = key_slot(words[first].text);
+    route.slot = key_slot(words[first].text);
     for (std::size_t i = first + step; i <= static_cast<std::size_t>(std::max(last_key, 0)); i += step) {
-      if (i < words.size() && key_slot(words[i].text) != slot) return {Route::Where::cross_slot, 0, {}};
+      if (i < words.size() && key_slot(words[i].text) != route.slot) return {Route::Where::cross_slot, 0, {}};
     }
-    return to_slot_of(slot);
+    return route;
   }
+  // A script that names no keys runs on any node, as clients of a cluster have it.
+  if (command->group == "scripting" && words.size() > 2 && words[2].text == "0")
+    return {Route::Where::any_node, 0, {}};
   const auto keys = keys_in(*command, words);
   if (!keys || keys->empty()) return {Route::Where::refused, 0, no_key};
-  const std::uint16_t slot = key_slot(keys->front().key);
+  route.slot = key_slot(keys->front().key);
   for (const KeyInUse& key : *keys) {
-    if (key_slot(key.key) != slot) return {Route::Where::cross_slot, 0, {}};
+    if (key_slot(key.key) != route.slot) return {Route::Where::cross_slot, 0, {}};
   }
-  return to_slot_of(slot);
+  return route;
 }
 
 }  // namespace weir::kv::cluster

@@ -17,12 +17,21 @@ struct Route {
     here,        // the gateway answers by itself, errors about the request's form included
     slot,        // the node that has `slot`
     any_node,    // whichever
+    all_nodes,   // every primary, and their replies become one
     cross_slot,  // its keys lie in several slots
     refused      // `why` says the reason and the next step
+  };
+  // What it needs beyond a reply.
+  enum class Needs : std::uint8_t {
+    nothing,
+    own_link_for_watch,  // a connection of the client's own until its transaction is over
+    own_link_to_wait,    // the same until the reply
+    subscription         // that the gateway subscribes there
   };
   Where where = Where::here;
   std::uint16_t slot = 0;
   std::string_view why = {};
+  Needs needs = Needs::nothing;
 };
 
 class Routing {
@@ -32,10 +41,11 @@ class Routing {
   Route route(const Command* command, Arguments words) const;
 
  private:
-  enum class Kind : std::uint8_t { here, fixed_keys, found_keys, any_node, refused };
+  enum class Kind : std::uint8_t { here, fixed_keys, found_keys, any_node, all_nodes, refused };
   struct Rule {
     Kind kind = Kind::here;
     std::string_view why = {};
+    Route::Needs needs = Route::Needs::nothing;
   };
 
   static Rule rule_of(const Command& command);

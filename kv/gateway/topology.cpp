@@ -3,8 +3,7 @@
 #include <optional>
 
 #include "cluster/key_slot.hpp"
-#include "kv/number.hpp"
-#include "kv/resp/reply_frame.hpp"
+#include "kv/gateway/reply_reader.hpp"
 
 namespace weir::kv::cluster {
 
@@ -12,43 +11,6 @@ using weir::cluster::may_be_host;
 using weir::cluster::slot_count;
 
 namespace {
-
-// Reads a whole reply from its front; what is not there as asked for is nullopt.
-class ReplyReader {
- public:
-  explicit ReplyReader(std::string_view reply) : rest_(reply) {}
-
-  std::optional<std::int64_t> array() { return headed('*'); }
-  std::optional<std::int64_t> integer() { return headed(':'); }
-  // A null is an empty text.
-  std::optional<std::string_view> text() {
-    const auto size = headed('$');
-    if (!size) return std::nullopt;
-    if (*size < 0) return std::string_view();
-    const auto length = static_cast<std::size_t>(*size);
-    if (rest_.size() < length + 2) return std::nullopt;
-    const std::string_view found = rest_.substr(0, length);
-    rest_.remove_prefix(length + 2);
-    return found;
-  }
-  bool skip() {
-    ReplyFrame frame;
-    if (frame.scan(rest_) != ReplyFrame::Status::whole) return false;
-    rest_.remove_prefix(frame.size());
-    return true;
-  }
-
- private:
-  std::optional<std::int64_t> headed(char kind) {
-    const std::size_t end = rest_.find("\r\n");
-    if (end == rest_.npos || rest_.front() != kind) return std::nullopt;
-    const auto number = parse_int(rest_.substr(1, end - 1));
-    if (number) rest_.remove_prefix(end + 2);
-    return number;
-  }
-
-  std::string_view rest_;
-};
 
 struct NamedNode {
   std::optional<NodeAddress> address;  // nothing: the node that was asked does not know it

@@ -9,7 +9,8 @@ namespace {
 constexpr std::string_view slots_request = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
 }
 
-TopologyReader::TopologyReader(User& user, NodeAddress seed) : user_(user), seed_(std::move(seed)) {
+TopologyReader::TopologyReader(User& user, NodeAddress seed)
+    : LinkKeeper(user), user_(user), seed_(std::move(seed)) {
   known_.push_back(seed_);
 }
 
@@ -38,10 +39,8 @@ void TopologyReader::ask_next() {
   asked_ms_ = user_.now_ms();
   const NodeAddress address = known_[turn_++ % known_.size()];
   LinkSettings settings = user_.link_settings();
-  settings.protocol = Protocol::resp2;
   settings.connect_ms = patience_ms;
-  NodeLink::Owner& self = *this;
-  link_ = std::make_unique<NodeLink>(self, address, std::move(settings));
+  link_ = make_link(address, std::move(settings));
   NodeLink& link = *link_;
   link.send({}, slots_request, false);
   link.dial();

@@ -11,23 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "kv/gateway/node_link.hpp"
+#include "kv/gateway/link_user.hpp"
 #include "kv/gateway/topology.hpp"
 
 namespace weir::kv::cluster {
 
-class TopologyReader final : private NodeLink::Owner {
+class TopologyReader final : private LinkKeeper {
  public:
-  // What the reader needs of who uses it; see NodeLink::Owner.
-  class User {
+  class User : public LinkUser {
    public:
     virtual void map_read(const Topology& topology) = 0;
     virtual void map_not_read(const NodeAddress& asked, const std::string& why) = 0;
-    virtual LinkSettings link_settings() const = 0;
-    virtual Opened<std::unique_ptr<Dialling>> dial_node(const NodeAddress& address, Dialled dialled) = 0;
-    virtual BlockPool& blocks() = 0;
-    virtual std::int64_t now_ms() = 0;
-    virtual void round_is_over() = 0;
 
    protected:
     ~User() = default;
@@ -50,12 +44,6 @@ class TopologyReader final : private NodeLink::Owner {
   void replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply) override;
   void link_ready(NodeLink& link) override;
   void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered, bool sent) override;
-  Opened<std::unique_ptr<Dialling>> dial_node(const NodeAddress& address, Dialled dialled) override {
-    return user_.dial_node(address, std::move(dialled));
-  }
-  BlockPool& blocks() override { return user_.blocks(); }
-  std::int64_t now_ms() override { return user_.now_ms(); }
-  void round_is_over() override { user_.round_is_over(); }
 
   void ask_next();
   void done();

@@ -35,6 +35,9 @@ class Session {
   virtual ReplyQueue& outgoing() = 0;  // may close the connection
   // The whole queue has been sent.
   virtual void drained() = 0;
+  // The peer sends no more. True: replies to what it sent are still to come, so the connection goes on
+  // sending, and the session closes it when they have left. False: it is over, and lost() follows.
+  virtual bool peer_ended() { return false; }
   // The peer is gone or the transport failed; the connection makes no further call.
   virtual void lost(std::string_view why) = 0;
 };

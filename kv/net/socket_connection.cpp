@@ -47,7 +47,9 @@ void SocketConnection::read() {
     const ssize_t n = ::recv(fd_.get(), place.data(), place.size(), 0);
     if (n == 0) {
       flush();  // the peer may have shut down only its sending side
-      return lose(0);
+      if (session_ == nullptr || !session_->peer_ended()) return lose(0);
+      peer_ended_ = true;
+      return watch((watched_ & EPOLLOUT) != 0);
     }
     if (n < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
@@ -92,7 +94,8 @@ void SocketConnection::flush() {
 }
 
 void SocketConnection::watch(bool for_room) {
-  const std::uint32_t wanted = (session_->appetite() > 0 ? EPOLLIN : 0u) | (for_room ? EPOLLOUT : 0u);
+  const bool reads = !peer_ended_ && session_->appetite() > 0;
+  const std::uint32_t wanted = (reads ? EPOLLIN : 0u) | (for_room ? EPOLLOUT : 0u);
   if (wanted == watched_) return;
   watched_ = wanted;
   poller_.change(fd_.get(), *this, wanted);

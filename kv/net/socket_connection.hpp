@@ -46,6 +46,7 @@ class SocketConnection final : public Connection, private SocketPoller::Watcher 
   SocketNames names_;
   Session* session_ = nullptr;
   std::uint32_t watched_ = EPOLLIN;  // the events that the poller reports
+  bool peer_ended_ = false;          // it sends no more, and still gets replies
 };
 
 }  // namespace weir::kv

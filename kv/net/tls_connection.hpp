@@ -92,7 +92,7 @@ class TlsConnection final : public Connection {
 
  private:
   void read() {
-    if (session_ == nullptr || reading_) return;
+    if (session_ == nullptr || reading_ || peer_ended_) return;
     const std::size_t most = session_->appetite();
     if (most == 0) return;  // flush() will call this again
     const std::span<char> wanted = session_->wanted();
@@ -107,7 +107,8 @@ class TlsConnection final : public Connection {
       if (session_ != nullptr && bytes > 0) {
         direct ? session_->filled(bytes) : session_->received(std::span(received_.data(), bytes));
       }
-      error ? lose(error) : read();
+      if (error == asio::error::eof && session_ != nullptr) peer_ended_ = session_->peer_ended();
+      if (!peer_ended_) error ? lose(error) : read();
       end_round();
     });
   }
@@ -134,6 +135,7 @@ class TlsConnection final : public Connection {
   bool writing_ = false;
   bool reading_ = false;
   bool closed_ = false;
+  bool peer_ended_ = false;  // it sends no more, and still gets replies
   int under_way_ = 0;
   std::array<char, 16 * 1024> received_;
 };

@@ -150,6 +150,19 @@ void Client::resume() {
   pending_.resize(kept);
   if (pending_.capacity() > kept_capacity && pending_.size() < pending_.capacity() / 4)
     pending_.shrink_to_fit();
+  end_if_answered();
+}
+
+bool Client::peer_ended() {
+  if (closing || server_.gateway == nullptr) return false;
+  half_closed_ = close_after_reply || stalled_ || !output.empty() || server_.gateway->owes(*this);
+  return half_closed_;
+}
+
+void Client::end_if_answered() {
+  if (!half_closed_ || ends() || stalled_ || server_.gateway->owes(*this)) return;
+  close_after_reply = true;
+  server_.will_flush(*this);
 }
 
 // Executes every complete request at the front of `input`; returns how many bytes they took.
@@ -208,6 +221,7 @@ void Client::refuse(const std::string& protocol_error) {
 void Client::drained() {
   over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
+  if (half_closed_ && !stalled_ && !server_.gateway->owes(*this)) return close();
   if (replica != nullptr) server_.replication->replicas().drained(*this);
   if (stalled_) {
     stalled_ = false;

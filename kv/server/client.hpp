@@ -86,6 +86,7 @@ class Client final : public Session {
   std::size_t appetite() const override;
   ReplyQueue& outgoing() override;
   void drained() override;
+  bool peer_ended() override;
   void lost(std::string_view why) override;
 
   std::uint64_t id() const { return id_; }
@@ -107,6 +108,8 @@ class Client final : public Session {
   bool paused() const { return paused_; }
   // Executes what has piled up.
   void resume();
+  // Its side is ended, and a gateway has answered all that it sent: closed when that has left.
+  void end_if_answered();
 
   // CLIENT REPLY. Pushes and subscription confirmations are sent regardless.
   Replies replies() const { return replies_; }
@@ -177,6 +180,7 @@ class Client final : public Session {
   std::size_t unexecuted_ = 0;     // bytes of the request being executed and of those after it
   bool stalled_ = false;           // too much waits to be sent: no further request for now
   bool paused_ = false;            // its next request, already parsed, waits: see paused()
+  bool half_closed_ = false;       // it sends no more: see peer_ended()
   bool ends_later_ = false;        // its requests are unreadable; earlier replies go before the error
   bool processing_ = false;
   Replies replies_ = Replies::on;

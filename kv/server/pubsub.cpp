@@ -29,8 +29,10 @@ void PubSub::drop_listener(Client& client, Kind kind, std::string_view topic) {
   Topics& topics = topics_[static_cast<std::size_t>(kind)];
   const auto it = topics.find(topic);
   std::erase(it->second, &client);
-  if (it->second.empty()) topics.erase(it);
+  if (!it->second.empty()) return;
+  topics.erase(it);
   free_if_empty(topics);
+  if (nobody_listens) nobody_listens(kind, topic);
 }
 
 bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
@@ -78,6 +80,19 @@ std::size_t PubSub::publish(std::string_view channel, std::string_view message) 
     reached += listeners.size();
   }
   return reached;
+}
+
+void PubSub::deliver_to(Kind kind, std::string_view topic, std::string_view channel,
+                        std::string_view message) {
+  const auto it = topics(kind).find(topic);
+  if (it == topics(kind).end()) return;
+  for (Client* client : it->second) {
+    if (kind == Kind::pattern) {
+      deliver(*client, "pmessage", topic, channel, message);
+    } else {
+      deliver(*client, kind == Kind::shard ? "smessage" : "message", {}, channel, message);
+    }
+  }
 }
 
 std::size_t PubSub::publish_shard(std::string_view channel, std::string_view message) {

@@ -3,6 +3,7 @@
 // Threading: the server's one thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,11 @@ class PubSub {
   // Returns how many clients got the message.
   std::size_t publish(std::string_view channel, std::string_view message);
   std::size_t publish_shard(std::string_view channel, std::string_view message);
+  // A message that another server has matched with a topic already: only the topic's listeners get it.
+  void deliver_to(Kind kind, std::string_view topic, std::string_view channel, std::string_view message);
+
+  // Called when the last listener of a topic has left; empty: nobody wants to know.
+  std::function<void(Kind kind, std::string_view topic)> nobody_listens;
 
   const Topics& topics(Kind kind) const { return topics_[static_cast<std::size_t>(kind)]; }
 

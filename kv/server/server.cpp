@@ -320,8 +320,8 @@ void Server::free_in_turns() {
 void Server::close_idle() {
   std::vector<Client*> idle;
   for (const auto& [id, client] : clients) {
-    const bool waits =
-        client->blocked != nullptr || client->subscriptions.any() || client->monitors || client->is_replica();
+    const bool waits = client->blocked != nullptr || client->subscriptions.any() || client->monitors ||
+                       client->is_replica() || (gateway != nullptr && gateway->blocks(*client));
     if (!waits && now_ms - client->active_ms > settings.timeout_s * 1000) idle.push_back(client.get());
   }
   for (Client* client : idle) {

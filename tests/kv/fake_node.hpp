@@ -68,6 +68,25 @@ class FakeNode {
     const std::lock_guard lock(mutex_);
     send(last_, bytes);
   }
+  // The same on the connection that such a request came in by: the one at that place in requests().
+  void say_to(std::size_t request, std::string_view bytes) {
+    const std::lock_guard lock(mutex_);
+    send(sources_.at(request), bytes);
+  }
+  // Ends that connection.
+  void hang_up(std::size_t request) {
+    const std::lock_guard lock(mutex_);
+    ::shutdown(sources_.at(request), SHUT_RDWR);
+  }
+  // The descriptor that each of the requests came in by.
+  std::vector<int> sources() {
+    const std::lock_guard lock(mutex_);
+    return sources_;
+  }
+  std::size_t connections() {
+    const std::lock_guard lock(mutex_);
+    return peers_.size();
+  }
   // All requests but HELLO and CLUSTER SLOTS, in the order in which they came.
   std::vector<Words> requests() {
     const std::lock_guard lock(mutex_);
@@ -167,6 +186,7 @@ class FakeNode {
     if (words[0] == "CLUSTER") return slots_;
     last_ = fd;
     requests_.push_back(words);
+    sources_.push_back(fd);
     if (words[0] == "ASKING") return "+OK\r\n";
     return answer_ ? answer_(words) : std::optional<std::string>("+OK\r\n");
   }
@@ -178,6 +198,7 @@ class FakeNode {
   std::string slots_ = "*0\r\n";
   std::string hello_ = "*0\r\n";
   std::vector<Words> requests_, greetings_;
+  std::vector<int> sources_;
   std::map<int, Peer> peers_;
   int last_ = -1;
   bool dead_ = false, stopped_ = false;

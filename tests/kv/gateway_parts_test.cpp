@@ -13,6 +13,7 @@ namespace {
 
 using weir::cluster::key_slot;
 using Where = Route::Where;
+using Needs = Route::Needs;
 
 Route route_of(const std::vector<std::string>& words) {
   static const Routing routing;
@@ -26,6 +27,7 @@ TEST(Routing, sends_a_command_where_its_keys_are) {
     std::vector<std::string> words;
     Where where;
     std::string key = {};
+    Needs needs = Needs::nothing;
   } rows[] = {
       {{"GET", "foo"}, Where::slot, "foo"},
       {{"set", "foo", "bar", "EX", "5"}, Where::slot, "foo"},
@@ -37,9 +39,9 @@ TEST(Routing, sends_a_command_where_its_keys_are) {
       {{"RENAME", "{a}", "{a}2"}, Where::slot, "a"},
       {{"EVAL", "return 1", "2", "{k}1", "{k}2", "v"}, Where::slot, "k"},
       {{"EVAL", "return 1", "2", "a", "b"}, Where::cross_slot},
-      {{"EVAL", "return 1", "0"}, Where::refused},
+      {{"EVAL", "return 1", "0"}, Where::any_node},
       {{"XREAD", "COUNT", "1", "STREAMS", "s", "0"}, Where::slot, "s"},
-      {{"XREAD", "BLOCK", "0", "STREAMS", "s", "0"}, Where::refused},
+      {{"XREAD", "BLOCK", "0", "STREAMS", "s", "0"}, Where::slot, "s", Needs::own_link_to_wait},
       {{"XREAD", "STREAMS", "BLOCK", "0"}, Where::slot, "BLOCK"},
       {{"OBJECT", "ENCODING", "o"}, Where::slot, "o"},
       {{"ZUNION", "2", "{z}1", "{z}2"}, Where::slot, "z"},
@@ -47,20 +49,29 @@ TEST(Routing, sends_a_command_where_its_keys_are) {
       {{"SORT", "l", "STORE", "m"}, Where::cross_slot},
       {{"SPUBLISH", "ch", "m"}, Where::slot, "ch"},
       {{"PUBLISH", "ch", "m"}, Where::any_node},
-      {{"BLPOP", "l", "0"}, Where::refused},
+      {{"BLPOP", "l", "0"}, Where::slot, "l", Needs::own_link_to_wait},
+      {{"BLPOP", "l", "m", "0"}, Where::cross_slot},
+      {{"WAIT", "1", "0"}, Where::refused},
       {{"KEYS", "*"}, Where::refused},
-      {{"DBSIZE"}, Where::refused},
-      {{"FLUSHALL"}, Where::refused},
-      {{"SCRIPT", "LOAD", "return 1"}, Where::refused},
+      {{"DBSIZE"}, Where::all_nodes},
+      {{"FLUSHALL"}, Where::all_nodes},
+      {{"SCRIPT", "LOAD", "return 1"}, Where::all_nodes},
+      {{"SCRIPT", "KILL"}, Where::refused},
       {{"SAVE"}, Where::refused},
       {{"SHUTDOWN", "SAVE"}, Where::refused},
       {{"SHUTDOWN", "NOSAVE"}, Where::here},
       {{"CONFIG", "SET", "appendonly", "yes"}, Where::refused},
       {{"CONFIG", "GET", "appendonly"}, Where::here},
-      {{"WATCH", "k"}, Where::refused},
+      {{"WATCH", "k"}, Where::slot, "k", Needs::own_link_for_watch},
+      {{"WATCH", "k", "l"}, Where::cross_slot},
+      {{"UNWATCH"}, Where::here},
       {{"MULTI"}, Where::here},
       {{"EXEC"}, Where::here},
-      {{"SUBSCRIBE", "ch"}, Where::refused},
+      {{"SUBSCRIBE", "ch"}, Where::any_node, {}, Needs::subscription},
+      {{"PSUBSCRIBE", "c*"}, Where::any_node, {}, Needs::subscription},
+      {{"SSUBSCRIBE", "ch"}, Where::slot, "ch", Needs::subscription},
+      {{"SSUBSCRIBE", "a", "b"}, Where::cross_slot},
+      {{"UNSUBSCRIBE"}, Where::here},
       {{"CLIENT", "TRACKING", "ON"}, Where::refused},
       {{"CLIENT", "ID"}, Where::here},
       {{"PING"}, Where::here},
@@ -76,6 +87,9 @@ TEST(Routing, sends_a_command_where_its_keys_are) {
     EXPECT_EQ(route.where, row.where) << row.words[0] << ' ' << row.words.back();
     if (row.where == Where::slot) {
       EXPECT_EQ(route.slot, key_slot(row.key)) << row.words[0];
+    }
+    if (row.where == Where::slot || row.where == Where::any_node) {
+      EXPECT_EQ(route.needs, row.needs) << row.words[0];
     }
     EXPECT_EQ(route.why.empty(), row.where != Where::refused) << row.words[0];
   }

@@ -2,52 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "kv/gateway/wrong_settings.hpp"
-#include "tests/kv/fake_node.hpp"
-#include "tests/kv/running_server.hpp"
+#include "tests/kv/gateway_cluster.hpp"
 
 namespace weir::kv::testing {
 namespace {
-
-// "hello" is of slot 866, "bar" of 5061: the first node has both. "foo" is of 12182: the second has it.
-struct Cluster {
-  Cluster() {
-    first.slots(two_nodes(first.port(), second.port()));
-    second.slots(two_nodes(first.port(), second.port()));
-  }
-
-  FakeNode first, second;
-};
-
-Settings gateway_to(const FakeNode& seed) {
-  Settings settings = quiet_settings();
-  settings.cluster_gateway = seed.address();
-  return settings;
-}
-
-struct Gateway : Cluster {
-  explicit Gateway(Settings given = {}) : server(merged(std::move(given))) {}
-
-  Settings merged(Settings settings) {
-    settings.port = 0;
-    settings.cluster_gateway = first.address();
-    return settings;
-  }
-
-  RunningServer server;
-  WireClient client = server.connect();
-};
-
-std::string bulk(std::string_view text) {
-  return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
-}
-
-FakeNode::Answer always(std::string reply) {
-  return [reply](const FakeNode::Words&) { return reply; };
-}
-
-FakeNode::Answer closes() {
-  return [](const FakeNode::Words&) { return std::nullopt; };
-}
 
 TEST(Gateway, passes_commands_to_the_node_that_has_the_slot) {
   Gateway gateway;

@@ -52,6 +52,9 @@ class WireClient {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
+  // It sends no more, and still reads.
+  void end_sending() { ::shutdown(fd_, SHUT_WR); }
+
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

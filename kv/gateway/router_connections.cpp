@@ -1,0 +1,288 @@
+// The router's side of commands that need more than a reply: WATCH and the EXEC behind it, commands that
+// wait, and subscriptions. Decision 0029 says why each is as it is.
+//
+// Each of them begins when the replies before it have left, and nothing of the client's is sent while it is
+// not answered: so its order is that of the client's requests, whichever connections they take.
+#include <array>
+#include <utility>
+
+#include "kv/effects/request_text.hpp"
+#include "kv/gateway/error_reply.hpp"
+#include "kv/gateway/router.hpp"
+#include "kv/server/client.hpp"
+
+namespace weir::kv::cluster {
+
+namespace {
+constexpr std::int64_t between_pings_ms = 1000;
+constexpr std::string_view ping_request = "*1\r\n$4\r\nPING\r\n";
+
+std::string_view null_array(Protocol protocol) { return protocol == Protocol::resp3 ? "_\r\n" : "*-1\r\n"; }
+}  // namespace
+
+Router::Waits Router::waits_to_hold(Client& client, Lane& lane) {
+  const Route& route = next_.route;
+  if (route.where != Route::Where::slot && route.where != Route::Where::any_node) return waits(client, lane);
+  if (!lane.idle()) return Waits::for_all_replies;
+  // The shared link shows that the node lives, and watches over it while somebody waits there.
+  return find_link(client.reply.protocol, lane);
+}
+
+bool Router::hold_connection(Client& client, const Command& command, Arguments words) {
+  Lane& lane = *client.lane;
+  switch (next_.route.needs) {
+    case Route::Needs::subscription:
+      subscribe(client, command, words);
+      break;
+    case Route::Needs::own_link_for_watch:
+      // A key watched before has changed, or may have: what else is watched makes no difference.
+      if (client.transaction.broken) {
+        client.reply.ok();
+        break;
+      }
+      if (lane.watching_at == nullptr) {
+        lane.watching_at = take_own_link(client, command);
+        lane.watched_slot = next_.route.slot;
+        lane.watches = false;
+      }
+      if (lane.watching_at != nullptr) send_by_own_link(client, *lane.watching_at, words);
+      break;
+    case Route::Needs::own_link_to_wait:
+      lane.waiting_at = take_own_link(client, command);
+      if (lane.waiting_at != nullptr) send_by_own_link(client, *lane.waiting_at, words);
+      break;
+    case Route::Needs::nothing:
+      return false;
+  }
+  return true;
+}
+
+// Null: the client is told why.
+NodeLink* Router::take_own_link(Client& client, const Command& command) {
+  const auto most = static_cast<std::size_t>(server_.settings.cluster_gateway_own_links);
+  NodeLink* const link = own_links_.take(next_.link->address(), client.reply.protocol, client.lane, most);
+  if (link == nullptr)
+    client.reply.error("NOTROUTED " + in_capitals(command) +
+                       " needs a connection of its own to a node, and all " + std::to_string(most) +
+                       " that cluster-gateway-own-links allows are in use: try again, or allow more");
+  return link;
+}
+
+void Router::send_by_own_link(Client& client, NodeLink& link, Arguments words) {
+  Lane& lane = *client.lane;
+  Request waited;
+  waited.lane = client.lane;
+  waited.number = lane.enter(next_.muted);
+  waited.slot = next_.route.slot;
+  waited.has_slot = true;
+  waited.may_wait = &link == lane.waiting_at;
+  request_.clear();
+  append_request(request_, words);
+  lane.alone = true;
+  link.send(std::move(waited), request_, false);
+  OwnLinks::go(link);
+  server_.arm_timer();
+}
+
+void Router::own_link_replied(NodeLink& link, Request waited, std::string_view request,
+                              std::string_view reply) {
+  Lane& lane = *waited.lane;
+  if (lane.waiting_at != &link)
+    return waited.parts_before > 0 ? exec_replied(link, waited, reply)
+                                   : watch_replied(link, std::move(waited), request, reply);
+  lane.waiting_at = nullptr;
+  own_links_.give_back(link);
+  // It has not run: a node that gives up a slot sends those that wait for its keys on.
+  const auto redirect = weir::cluster::read_redirect(reply, link.address().host);
+  if (redirect && redirect->slot == waited.slot &&
+      follow_by_own_link(waited, request, *redirect, lane.waiting_at))
+    return;
+  answer(waited, reply);
+}
+
+// Sends the request where the redirection says, by another connection of the client's. True: that, or the
+// client was told why not.
+bool Router::follow_by_own_link(Request& waited, std::string_view request, const Redirect& redirect,
+                                NodeLink*& place) {
+  if (waited.redirections >= most_redirections) return false;
+  const Node* const node = learn(redirect);
+  if (node == nullptr) return false;
+  Client& client = *waited.lane->client;
+  place = own_links_.take(node->address, client.reply.protocol, waited.lane,
+                          static_cast<std::size_t>(server_.settings.cluster_gateway_own_links));
+  if (place == nullptr) return false;
+  ++waited.redirections;
+  NodeLink& link = *place;
+  const std::string again(request);
+  link.send(std::move(waited), again, redirect.once);
+  OwnLinks::go(link);
+  return true;
+}
+
+void Router::watch_replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply) {
+  Lane& lane = *waited.lane;
+  if (reply.front() != '-') {
+    lane.watches = true;
+    return answer(waited, reply);
+  }
+  const auto redirect = weir::cluster::read_redirect(reply, link.address().host);
+  const bool elsewhere = redirect && redirect->slot == waited.slot;
+  if (elsewhere && lane.watches) {
+    // What was watched before is lost with the slot: as if it had changed.
+    learn(*redirect);
+    end_watching(lane);
+    lane.client->transaction.broken = true;
+    return answer(waited, "+OK\r\n");
+  }
+  if (!lane.watches) end_watching(lane);
+  if (elsewhere && redirect->once)
+    return answer(waited, error_reply("TRYAGAIN slot " + std::to_string(waited.slot) +
+                                      " is on its way to another node, and a key cannot be watched "
+                                      "meanwhile: try again"));
+  if (elsewhere && follow_by_own_link(waited, request, *redirect, lane.watching_at)) return;
+  answer(waited, reply);
+}
+
+void Router::exec_replied(NodeLink& link, const Request& waited, std::string_view reply) {
+  Lane& lane = *waited.lane;
+  lane.watching_at = nullptr;
+  own_links_.give_back(link);
+  if (!reply.starts_with("-EXECABORT") || waited.error_before.empty()) return answer(waited, reply);
+  const auto redirect = weir::cluster::read_redirect(waited.error_before, link.address().host);
+  if (!redirect)
+    return answer(waited, error_reply("EXECABORT Transaction discarded because of: " +
+                                      waited.error_before.substr(1, waited.error_before.size() - 3)));
+  // The slot has moved, and the watch is lost: as if a key had changed. Elsewhere nothing is watched.
+  learn(*redirect);
+  answer(waited, null_array(lane.client->reply.protocol));
+}
+
+void Router::own_link_ended(NodeLink& link, const std::shared_ptr<Lane>& lane, const std::string& why,
+                            std::deque<Request> unanswered, bool sent) {
+  const bool runs_transaction = !unanswered.empty() && unanswered.front().parts_before > 0;
+  if (lane->waiting_at == &link) lane->waiting_at = nullptr;
+  if (lane->watching_at == &link) {
+    lane->watching_at = nullptr;
+    // A key may have changed, and nobody would say so.
+    if (lane->watches && !runs_transaction && !lane->abandoned()) lane->client->transaction.broken = true;
+    lane->watches = false;
+  }
+  ++counts_.broken_links;
+  const std::string where = link.address().text() + ": " + why;
+  const std::string reply =
+      sent ? error_reply("NODEDOWN " + where + "; the command may have run: look before you repeat it")
+           : error_reply("CLUSTERDOWN the command did not run: " + where);
+  for (const Request& request : unanswered) answer(request, reply);
+}
+
+void Router::end_watching(Lane& lane) {
+  if (NodeLink* const link = std::exchange(lane.watching_at, nullptr)) own_links_.drop(*link);
+  lane.watches = false;
+}
+
+// A connection on which a client waits says nothing while its node is dead. So that node is asked by the
+// shared link whether it lives, and what waits there ends with that.
+void Router::look_after_waiting() {
+  const std::int64_t age = server_.now_ms - pinged_ms_;
+  if (age >= 0 && age < between_pings_ms) return;
+  pinged_ms_ = server_.now_ms;
+  for (const NodeAddress& address : own_links_.waited_at()) {
+    Node* const node = map_.node(address);
+    std::string problem;
+    NodeLink* const link = node == nullptr ? nullptr : link_to(*node, Protocol::resp2, problem);
+    if (link == nullptr || !link->ready() || !link->idle()) continue;
+    link->send({}, ping_request, false);
+    will_send(*link);
+  }
+}
+
+void Router::subscribe(Client& client, const Command& command, Arguments words) {
+  using Kind = PubSub::Kind;
+  const Kind kind = command.name == "ssubscribe"   ? Kind::shard
+                    : command.name == "psubscribe" ? Kind::pattern
+                                                   : Kind::channel;
+  std::vector<std::string_view> topics;
+  for (const Argument& word : words.subspan(1)) topics.push_back(word.text);
+  Lane& lane = *client.lane;
+  Subscription subscription{&command, {}, lane.enter(true)};
+  for (const Argument& word : words) subscription.words.emplace_back(word.text);
+  subscriptions_[client.id()] = std::move(subscription);
+  lane.alone = true;
+  lane.subscribing = true;
+  if (subscriber_.subscribe(client.id(), kind, next_.link->address(), topics)) subscribed(client.id());
+  server_.arm_timer();
+}
+
+void Router::subscribed(std::uint64_t id) {
+  auto found = subscriptions_.extract(id);
+  const auto client = server_.clients.find(id);
+  if (found.empty() || client == server_.clients.end()) return;
+  const Subscription& subscription = found.mapped();
+  Client& subscriber = *client->second;
+  std::vector<Argument> words;
+  for (const std::string& word : subscription.words) words.push_back({word, nullptr});
+  subscription.command->run(Call{server_, subscriber, *subscription.command, *server_.databases.front(),
+                                 subscriber.reply, words, server_.now_ms});
+  server_.will_flush(subscriber);
+  subscriber.lane->subscribing = false;
+  subscriber.lane->finish(subscription.number, {});
+  reply_left(*subscriber.lane);
+}
+
+void Router::not_subscribed(std::uint64_t id, std::string_view error) {
+  const auto found = subscriptions_.extract(id);
+  const auto client = server_.clients.find(id);
+  if (found.empty() || client == server_.clients.end()) return;
+  Client& subscriber = *client->second;
+  if (!subscriber.reply.muted()) leave(subscriber, error);
+  subscriber.lane->subscribing = false;
+  subscriber.lane->finish(found.mapped().number, {});
+  reply_left(*subscriber.lane);
+}
+
+void Router::published(PubSub::Kind kind, std::string_view topic, std::string_view channel,
+                       std::string_view message) {
+  server_.pubsub.deliver_to(kind, topic, channel, message);
+}
+
+bool Router::anybody_listens(PubSub::Kind kind, std::string_view topic) const {
+  return server_.pubsub.topics(kind).contains(topic);
+}
+
+// Its listeners end with an error: that is how a client of a node that dies hears of it, too, and it knows
+// then that messages are missing. In RESP2 nothing else would be understood.
+void Router::deaf(PubSub::Kind kind, std::string_view topic, const std::string& why) {
+  const auto found = server_.pubsub.topics(kind).find(topic);
+  if (found == server_.pubsub.topics(kind).end()) return;
+  const PubSub::Listeners listeners = found->second;
+  for (Client* client : listeners) {
+    server_.pubsub.unsubscribe_all(*client);
+    // Who waits in a blocking command may wait for ever.
+    if (!blocks(*client) && end_later(*client, why)) continue;
+    leave(*client, error_reply(why));
+    client->close_after_reply = true;
+  }
+}
+
+// As a node of a cluster says it to its clients.
+void Router::slot_moves(std::string_view shard_channel) {
+  const auto found = server_.pubsub.topics(PubSub::Kind::shard).find(shard_channel);
+  if (found == server_.pubsub.topics(PubSub::Kind::shard).end()) return;
+  const PubSub::Listeners listeners = found->second;
+  for (Client* client : listeners) {
+    server_.pubsub.unsubscribe(*client, PubSub::Kind::shard, shard_channel);
+    const Reply::Pushing pushing(client->reply);
+    client->reply.push(3);
+    client->reply.bulk("sunsubscribe");
+    client->reply.bulk(shard_channel);
+    client->reply.integer(static_cast<std::int64_t>(client->subscriptions.shard_channels.size()));
+    server_.will_flush(*client);
+  }
+}
+
+const NodeAddress* Router::redirected(const Redirect& redirect) {
+  const Node* const node = learn(redirect);
+  return node == nullptr ? nullptr : &node->address;
+}
+
+}  // namespace weir::kv::cluster
