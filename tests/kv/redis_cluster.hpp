@@ -26,8 +26,20 @@ class RedisCluster {
   static constexpr std::size_t primaries = 3;
   static constexpr std::size_t size = 2 * primaries;
 
-  RedisCluster() {
-    for (std::size_t i = 0; i < size; ++i) nodes_.push_back(std::make_unique<RedisServer>(options(i)));
+  RedisCluster() : RedisCluster("--port", {}) {}
+  // Nodes that speak TLS only, to clients and among themselves: `more` says with which files.
+  static RedisCluster with_tls(std::vector<std::string> more) {
+    more.insert(more.end(), {"--port", "0", "--tls-cluster", "yes", "--tls-replication", "yes"});
+    return RedisCluster("--tls-port", more);
+  }
+
+  RedisCluster(const std::string& port_option, const std::vector<std::string>& more) {
+    for (std::size_t i = 0; i < size; ++i) {
+      std::vector<std::string> words = options();
+      words.insert(words.end(), more.begin(), more.end());
+      words.insert(words.end(), {port_option, std::to_string(port(i))});
+      nodes_.push_back(std::make_unique<RedisServer>(words));
+    }
     for (std::size_t i = 0; i < size; ++i) {
       for (std::size_t j = 0; j < i; ++j) call(i, {"CLUSTER", "MEET", "127.0.0.1", std::to_string(port(j))});
     }
@@ -61,6 +73,9 @@ class RedisCluster {
     await_true("its replica follows", [&] { return call(node, {"WAIT", "1", "100"}) == ":1\r\n"; });
   }
   void kill(std::size_t node) { nodes_[node]->kill(); }
+  // Stands still, with its connections open, until resume().
+  void halt(std::size_t node) { nodes_[node]->signal(SIGSTOP); }
+  void resume(std::size_t node) { nodes_[node]->signal(SIGCONT); }
   // A replica takes over. `asking` its primary, which has to live, so that nothing is lost.
   void fail_over(std::size_t replica, bool asking) {
     call(replica, asking ? std::vector<std::string>{"CLUSTER", "FAILOVER"}
@@ -89,10 +104,8 @@ class RedisCluster {
   }
 
  private:
-  static std::vector<std::string> options(std::size_t node) {
-    return {"--port",
-            std::to_string(port(node)),
-            "--bind",
+  static std::vector<std::string> options() {
+    return {"--bind",
             "127.0.0.1",
             "--cluster-enabled",
             "yes",

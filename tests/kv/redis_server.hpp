@@ -48,6 +48,7 @@ class RedisServer {
     pid_ = spawn_redis(std::move(words));
     for (int i = 0; i < 1000 && !answers(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  void signal(int number) const { ::kill(pid_, number); }
   void kill() {
     if (pid_ == 0) return;
     ::kill(pid_, SIGKILL);
