@@ -66,7 +66,7 @@ void NodeLink::send(Request request, std::string_view bytes, bool asking) {
   request.bytes = bytes.size();
   request.since_ms = owner_.now_ms();
   request.replies_before = request.parts_before + (asking ? 1 : 0);
-  request.error_before.clear();
+  request.error_before.reset();
   log_.append(bytes);
   if (stage_ == Stage::ready) {
     if (asking) output_.append(asking_request);
@@ -125,7 +125,8 @@ void NodeLink::take(std::string_view reply) {
   if (waiting_.empty()) return break_off("it answers what nobody asked");
   if (Request& first = waiting_.front(); first.replies_before > 0) {
     --first.replies_before;
-    if (reply.front() == '-' && first.error_before.empty()) first.error_before = reply;
+    if (reply.front() == '-' && first.error_before == nullptr)
+      first.error_before = std::make_unique<std::string>(reply);
     return;
   }
   Request request = std::move(waiting_.front());

@@ -38,7 +38,7 @@ struct Request {
   std::uint8_t redirections = 0;     // so often it went to another node already
   std::uint32_t parts_before = 0;    // it is a transaction: replies to MULTI and what is queued come first
   std::uint32_t replies_before = 0;  // how many of those, and of ASKING's, are still to come
-  std::string error_before;          // the first error among them
+  std::unique_ptr<std::string> error_before;  // the first error among them; null: none
   std::size_t bytes = 0;
   std::int64_t since_ms = 0;
 };

@@ -84,9 +84,8 @@ bool Router::blocks(const Client& client) const {
 
 bool Router::execute(Client& client, Arguments words) {
   Lane& lane = lane_of(client);
-  next_ = {};
+  next_.begin({}, client.reply.muted());
   next_.route = route(client, lane, words);
-  next_.muted = client.reply.muted();
   const bool refused =
       next_.route.where == Route::Where::refused || next_.route.where == Route::Where::cross_slot;
   if (refused && client.transaction.open && !lane.full())

@@ -108,6 +108,16 @@ class Router final : public Gateway,
     bool muted = false;            // its reply is not wanted
     bool queues = false;           // MULTI is open: it stays here until EXEC
     std::string unreachable;       // why no node can be asked, if there is no link
+
+    // As new, and without giving memory back.
+    void begin(const Route& its_route, bool is_muted) {
+      route = its_route;
+      link = nullptr;
+      links.clear();
+      muted = is_muted;
+      queues = false;
+      unreachable.clear();
+    }
   };
   enum class Waits : std::uint8_t { no, for_replies, for_all_replies, for_node };
 

@@ -147,11 +147,11 @@ void Router::exec_replied(NodeLink& link, const Request& waited, std::string_vie
   Lane& lane = *waited.lane;
   lane.watching_at = nullptr;
   own_links_.give_back(link);
-  if (!reply.starts_with("-EXECABORT") || waited.error_before.empty()) return answer(waited, reply);
-  const auto redirect = weir::cluster::read_redirect(waited.error_before, link.address().host);
+  if (!reply.starts_with("-EXECABORT") || waited.error_before == nullptr) return answer(waited, reply);
+  const auto redirect = weir::cluster::read_redirect(*waited.error_before, link.address().host);
   if (!redirect)
     return answer(waited, error_reply("EXECABORT Transaction discarded because of: " +
-                                      waited.error_before.substr(1, waited.error_before.size() - 3)));
+                                      waited.error_before->substr(1, waited.error_before->size() - 3)));
   // The slot has moved, and the watch is lost: as if a key had changed. Elsewhere nothing is watched.
   learn(*redirect);
   answer(waited, null_array(lane.client->reply.protocol));

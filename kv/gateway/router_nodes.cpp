@@ -39,10 +39,10 @@ NodeLink* Router::link_to(Node& node, Protocol protocol, std::string& problem) {
 
 void Router::replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply) {
   std::string aborted;
-  if (reply.starts_with("-EXECABORT") && !waited.error_before.empty()) {
-    const auto redirect = weir::cluster::read_redirect(waited.error_before, link.address().host);
+  if (reply.starts_with("-EXECABORT") && waited.error_before != nullptr) {
+    const auto redirect = weir::cluster::read_redirect(*waited.error_before, link.address().host);
     if (redirect && redirect->slot == waited.slot && follow(link, waited, request, *redirect)) return;
-    aborted = "-EXECABORT Transaction discarded because of: " + waited.error_before.substr(1);
+    aborted = "-EXECABORT Transaction discarded because of: " + waited.error_before->substr(1);
     reply = aborted;
   }
   if (reply.front() == '-' && waited.has_slot) {

@@ -10,7 +10,8 @@ Node* SlotMap::any() const {
 }
 
 std::size_t SlotMap::slots_covered() const {
-  return static_cast<std::size_t>(std::ranges::count_if(owners_, [](const Node* n) { return n != nullptr; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(owners_, [](std::uint16_t number) { return number != 0; }));
 }
 
 std::size_t SlotMap::owners() const {
@@ -24,33 +25,40 @@ Node* SlotMap::node(const NodeAddress& address) {
   if (nodes_.size() >= most_nodes) return nullptr;
   auto made = std::make_unique<Node>();
   made->address = address;
+  const auto free = std::find(numbered_.begin() + 1, numbered_.end(), nullptr);
+  made->number = static_cast<std::uint16_t>(free - numbered_.begin());
+  if (free == numbered_.end()) numbered_.push_back(nullptr);
+  numbered_[made->number] = made.get();
   return nodes_.emplace(address, std::move(made)).first->second.get();
 }
 
 void SlotMap::move(std::uint16_t slot, Node& to) {
-  if (owners_[slot] == &to) return;
+  if (owners_[slot] == to.number) return;
   to.has_slots = true;
-  owners_[slot] = &to;
+  owners_[slot] = to.number;
   ++version_;
 }
 
 void SlotMap::take(const Topology& topology) {
-  std::array<Node*, slot_count> owners{};
+  std::array<std::uint16_t, slot_count> owners{};
   for (const SlotRange& range : topology.ranges) {
     Node* const primary = node(range.primary);
     if (primary == nullptr) continue;
-    for (unsigned slot = range.first; slot <= range.last; ++slot) owners[slot] = primary;
+    for (unsigned slot = range.first; slot <= range.last; ++slot) owners[slot] = primary->number;
   }
   if (owners != owners_ || version_ == 0) {
     owners_ = owners;
     ++version_;
   }
   for (auto& [address, known] : nodes_) known->has_slots = false;
-  for (Node* owner : owners_) {
-    if (owner != nullptr) owner->has_slots = true;
+  for (const std::uint16_t owner : owners_) {
+    if (owner != 0) numbered_[owner]->has_slots = true;
   }
-  std::erase_if(nodes_,
-                [](const auto& entry) { return !entry.second->has_slots && !entry.second->linked(); });
+  std::erase_if(nodes_, [this](const auto& entry) {
+    const bool goes = !entry.second->has_slots && !entry.second->linked();
+    if (goes) numbered_[entry.second->number] = nullptr;
+    return goes;
+  });
 }
 
 }  // namespace weir::kv::cluster

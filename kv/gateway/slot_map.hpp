@@ -28,6 +28,7 @@ struct Node {
   std::int64_t failed_ms = 0;  // when a link to it could not be made; 0: none failed since
   std::string problem;         // why
   bool has_slots = false;
+  std::uint16_t number = 0;  // in the map
 
   bool linked() const { return links[0] != nullptr || links[1] != nullptr; }
 };
@@ -38,7 +39,7 @@ class SlotMap {
 
   std::uint64_t version() const { return version_; }
   bool known() const { return version_ != 0; }
-  Node* owner(std::uint16_t slot) const { return owners_[slot]; }  // null: nobody
+  Node* owner(std::uint16_t slot) const { return numbered_[owners_[slot]]; }  // null: nobody
   // Any node that has slots; null: there is none.
   Node* any() const;
   std::size_t slots_covered() const;
@@ -67,7 +68,10 @@ class SlotMap {
 
  private:
   std::map<NodeAddress, std::unique_ptr<Node>> nodes_;
-  std::array<Node*, slot_count> owners_{};
+  // By number. 0 is nobody's.
+  std::vector<Node*> numbered_{nullptr};
+  // Numbers, as pointers would take more than a processor's nearest cache, and each request looks here.
+  std::array<std::uint16_t, slot_count> owners_{};
   std::uint64_t version_ = 0;
 };
 
