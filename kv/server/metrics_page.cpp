@@ -3,6 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -265,11 +266,21 @@ std::string metrics_page(const Server& server) {
   return text.take();
 }
 
+const std::string& MetricsPage::at(std::int64_t now_ms) {
+  const std::int64_t age = now_ms - made_ms_;
+  if (page_.empty() || age >= keep_ms || age < 0) {
+    page_ = metrics_page(server_);
+    made_ms_ = now_ms;
+  }
+  return page_;
+}
+
 OpenedListener listen_metrics(Server& server, const std::string& address, std::uint16_t port) {
-  auto pages = metrics::PageServer::listen(server.io, address == "*" ? "0.0.0.0" : address, port, [&server] {
+  const auto serve = [&server, page = std::make_shared<MetricsPage>(server)] {
     server.refresh_time();
-    return metrics_page(server);
-  });
+    return page->at(server.now_ms);
+  };
+  auto pages = metrics::PageServer::listen(server.io, address == "*" ? "0.0.0.0" : address, port, serve);
   if (!pages) return std::unexpected("Could not serve metrics: it " + pages.error());
   return std::make_unique<MetricsListener>(std::move(*pages));
 }

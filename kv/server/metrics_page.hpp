@@ -16,6 +16,23 @@ class Server;
 
 std::string metrics_page(const Server&);
 
+// Makes the page anew at most once a second. INFO takes time for each client, and readers need no password,
+// so they must not make the server spend it as often as they like. The server must outlive it.
+class MetricsPage {
+ public:
+  static constexpr std::int64_t keep_ms = 1000;
+
+  explicit MetricsPage(const Server& server) : server_(server) {}
+
+  // Valid until the next call.
+  const std::string& at(std::int64_t now_ms);
+
+ private:
+  const Server& server_;
+  std::string page_;  // empty: none yet
+  std::int64_t made_ms_ = 0;
+};
+
 // Serves the page on that address to anybody, without a password: it shows counts, but no data. The server
 // must outlive the listener.
 OpenedListener listen_metrics(Server&, const std::string& address, std::uint16_t port);

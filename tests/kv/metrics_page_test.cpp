@@ -1,4 +1,6 @@
 // metrics-port: the page that Prometheus reads from a running server.
+#include "kv/server/metrics_page.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,6 +58,7 @@ TEST(MetricsPage, counts_as_no_command_and_no_client) {
   WireClient client = server.connect();
   client.call({"PING"});
   page_of(server);
+  server.advance_ms(MetricsPage::keep_ms);
   EXPECT_THAT(page_of(server), AllOf(HasSubstr("\nredis_commands_processed_total 1\n"),
                                      HasSubstr("\nredis_connections_received_total 1\n")));
 }
@@ -85,6 +88,23 @@ TEST(MetricsPage, has_each_metric_that_the_dashboard_shows) {
   for (std::sregex_iterator at(dashboard.begin(), dashboard.end(), metric), end; at != end; ++at, ++seen)
     EXPECT_THAT(page, HasSubstr("# TYPE " + at->str() + ' '));
   EXPECT_GT(seen, 10);
+}
+
+TEST(MetricsPage, is_made_anew_once_a_second_however_often_it_is_read) {
+  RunningServer server;
+  server.run([](Server& s) {
+    MetricsPage page(s);
+    const auto commands_at = [&](std::int64_t now_ms) {
+      ++s.stats.commands;
+      const std::string_view field = "\nredis_commands_processed_total ";
+      const std::string& text = page.at(now_ms);
+      return text.substr(text.find(field) + field.size(), 1);
+    };
+    EXPECT_EQ(commands_at(5000), "1");
+    EXPECT_EQ(commands_at(5999), "1");
+    EXPECT_EQ(commands_at(6000), "3");
+    EXPECT_EQ(commands_at(5500), "4") << "the clock went back";
+  });
 }
 
 TEST(MetricsPage, is_not_served_unless_asked_for) {
