@@ -29,7 +29,7 @@ struct Identity {
 };
 std::expected<Identity, int> identity_of_peer(int socket);
 
-// Users whom our user namespace does not show all look like this one.
+// All users that our user namespace does not map look like this one.
 inline constexpr uid_t nobody_known = 65534;
 
 // Whether two sockets' ends are one process's. A process may have changed its user in between.

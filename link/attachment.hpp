@@ -77,7 +77,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   Attachment(SlotDirectory::Claim claim, std::shared_ptr<ProgressThread> progress, Options options);
   Result<void> begin();
 
-  // Those who come to us (accept.cpp).
+  // Neighbours that connect to us (accept.cpp).
   void accept_some();
   void pause_accepting();
   void admit(UniqueFd socket);
@@ -106,8 +106,8 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   std::atomic<bool> withdrawn_{false};
   SlotDirectory directory_;
   const Slot slot_;
-  // Whose the directory is, and who our neighbours are. A daemon may give up that user's rights later; the
-  // kernel goes on telling its peers the user who made its listening socket.
+  // The user who owns the directory and runs our neighbours. A daemon may give up that user's rights later;
+  // the kernel still tells its peers the user who made its listening socket.
   const uid_t user_;
   UniqueFd listener_;
   UniqueFd number_;  // SlotDirectory::Claim::number

@@ -107,8 +107,8 @@ class Channel {
   // Forwards a received message without a copy: the same memory, which stays unchanged until the peer has it.
   // Empty if that is impossible because the message is another channel's or shares its block.
   Buffer share(const Message& message);
-  // The same for the first `bytes` of a Buffer that stays with its owner, who must not write to it before the
-  // peer has it. Also empty while a shorter part of it is on its way.
+  // Likewise for the first `bytes` of a Buffer that its owner keeps and must not write to before the peer has
+  // it. Also empty while a shorter part of it is being sent.
   Buffer share(const Buffer& buffer, std::size_t bytes);
 
   // --- without Asio

@@ -89,7 +89,7 @@ struct QpCounters {
   Counter datagram_bytes;     // UD: their payload, without the GRH; raw packets: whole frames
   Counter datagrams;          // how many of the receives are on UD and raw packet queue pairs
   Counter multicasts;         // UD: how many of these came to a group
-  Counter receive_doorbells;  // whoever posts receives, under the receive lock
+  Counter receive_doorbells;  // counted by the thread that posts receives, under the receive lock
 
   // If the peer is on another host. Packets sent: those of the requester and of UD, under the send lock.
   alignas(64) Counter requests_out;  // packets, including those sent again

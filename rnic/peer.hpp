@@ -109,8 +109,8 @@ struct PacketRoute {
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // the link of a link-local destination, which is ambiguous without it
   Qpn from;                     // the sending queue pair, for observers
-  // The number of the destination process if it is another user's on this host (link/users); 0: by UDP, to
-  // whoever has the address.
+  // The number of the destination process if it belongs to another user of this host (link/users); 0: the
+  // packet goes over UDP to the host with that address.
   std::uint64_t process = 0;
 };
 // Packets laid back to back, BTH to ICRC: all of `segment` bytes; the last may be shorter.

@@ -7,9 +7,9 @@
 // that call. Functions see the identity in their Context. Without `authenticate` everybody is anonymous;
 // `authorise` is still asked.
 //
-// A token is text whose meaning only its issuer knows; on the way it is protected only as the transport
-// protects it, so send tokens over TLS. Both functions run in the server's thread: slow work, such as asking
-// another server, belongs with whoever issues tokens.
+// A token is text that only its issuer understands. In transit only the transport protects it, so send
+// tokens over TLS. Both functions run in the server's thread: slow work, such as asking another server, is
+// the token issuer's business.
 #pragma once
 
 #include <chrono>

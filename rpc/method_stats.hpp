@@ -16,9 +16,9 @@
 
 namespace weir::rpc {
 
-// Counts of durations, twice. By powers of two of a microsecond, for those who gather them: bucket i holds
-// those up to 2^i us, the last all longer. And finely, for quantiles: sixteen buckets for each power of two,
-// of 64 ns at least, so that one is a sixteenth of what it holds; see fine_bucket_begin_ns().
+// Counts durations in two ways. For exporters by powers of two of a microsecond: bucket i holds durations up
+// to 2^i us, the last one all longer durations. For quantiles finely: sixteen buckets for each power of two,
+// at least 64 ns wide, so a bucket is a sixteenth of its value; see fine_bucket_begin_ns().
 class LatencyHistogram {
  public:
   static constexpr std::size_t buckets = 26;  // 2^24 us are 16.8 s

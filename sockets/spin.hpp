@@ -1,4 +1,4 @@
-// A short look before a sleep. There is none where it was useless or where others want the
+// Polls briefly before a sleep, unless polling was useless lately or other threads want the
 // core (waiting/spin_policy).
 #pragma once
 

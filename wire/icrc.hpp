@@ -33,8 +33,8 @@ class IcrcRoute {
   // `udp_payload`: BTH up to and with the ICRC, in bytes. `ipv4_id`: of the IP header (DF is taken as set);
   // of the i-th packet of a GSO batch it is i. IPv6 has none.
   //
-  // One packet: begin(), add() for headers (of which byte 4 is masked by add_headers), payload and padding,
-  // then finish().
+  // For one packet: begin(), add_headers() for the headers (it masks their byte 4), add() for payload
+  // and padding, then finish().
   std::uint32_t begin(std::size_t udp_payload, std::uint16_t ipv4_id = 0) const;
   static std::uint32_t add_headers(std::uint32_t crc, std::span<const std::byte> from_bth);
   static std::uint32_t add(std::uint32_t crc, std::span<const std::byte>);

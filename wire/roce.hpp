@@ -89,8 +89,8 @@ struct Frame {
 // BTH and the extended headers that can follow one: XRCETH and AtomicETH.
 inline constexpr std::size_t longest_headers = 12 + 4 + 28;
 
-// The BTH of a packet and the headers that its opcode has, up to the payload, of which only the length counts
-// here (the BTH says how much padding follows it). The number of bytes written. The opcode must have
+// Writes the BTH of a packet and its opcode's headers, up to the payload, whose length alone counts here
+// (the BTH says how much padding follows it). Returns the number of bytes. The opcode must have
 // extensions (extensions_of).
 std::size_t encode_headers(const Packet&, std::size_t payload, std::span<std::byte, longest_headers> to);
 // A packet from its BTH up to the ICRC, which is not part of `bytes` and is checked elsewhere
@@ -106,8 +106,8 @@ constexpr std::uint8_t pad_of(std::size_t payload) {
 
 // The opcode must have extensions (extensions_of).
 std::vector<std::byte> encode(const Frame&);
-// Ethernet, IP and UDP around what a UDP socket sends or takes, BTH to ICRC, of which nothing is looked at.
-// With a UDP checksum, as the kernel makes it; the route's is not used.
+// Puts Ethernet, IP and UDP around what a UDP socket sends or receives, BTH to ICRC, without reading it.
+// Makes the UDP checksum as the kernel does; the route's is not used.
 std::vector<std::byte> encapsulate(const Route&, std::span<const std::byte> udp_payload);
 // Views into `bytes`, which must outlive the frame. nullopt: cut off, no RoCEv2, a header that contradicts
 // another, or an ICRC that is wrong.

@@ -1,10 +1,10 @@
-// The signals that a page raises which cannot be touched, SIGBUS and SIGSEGV, given to whoever can mend that.
+// Hands SIGBUS and SIGSEGV, which a page raises that cannot be touched, to functions that can mend the fault.
 //
-// There is one handler for both. It asks the menders of that signal with the address that was touched; what
-// none of them mends goes to the handler that was there before, or to the default.
+// There is one handler for both. It asks the signal's menders with the address that was touched. A fault that
+// none of them mends goes to the previous handler, or to the default.
 //
-// A program that sets its own handler later, or blocks the signal in a thread, goes without:
-// faults_are_caught() says so.
+// A program that sets its own handler later, or blocks the signal in a thread, loses this protection:
+// faults_are_caught() reports it.
 #pragma once
 
 #include <csignal>

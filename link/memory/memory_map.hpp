@@ -38,7 +38,7 @@ bool each_mapped_range(std::uint64_t addr, std::uint64_t end,
                        const std::function<bool(const MappedRange&)>& visit,
                        MapSource source = MapSource::whatever);
 
-// Of the file that is mapped at an address; empty if there is none.
+// The path of the file that is mapped at an address; empty if there is none.
 std::string path_mapped_at(std::uint64_t addr);
 
 }  // namespace weir::link

@@ -14,9 +14,9 @@
 
 namespace weir::link {
 
-// Lies in a process's private memory, for others to find out by whether they reach it.
+// Lies in a process's private memory; others find out with it whether they can reach that memory.
 struct MemoryProbe {
-  std::uint64_t token = 0;  // random, and known to whoever may look
+  std::uint64_t token = 0;  // random, and known to every process that may read it
   std::uint64_t answer = 0;
 };
 

@@ -1,4 +1,4 @@
-// One registered block of a channel, and who uses it.
+// One registered block of a channel, and its users.
 #pragma once
 
 #include <infiniband/verbs.h>

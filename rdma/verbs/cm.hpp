@@ -30,10 +30,10 @@ struct CmEvent {
   int status;
   rdma_cm_id* id;         // for CONNECT_REQUEST a new one that the receiver of this event must own
   rdma_cm_id* listen_id;  // the listener of a CONNECT_REQUEST
-  // Of a CONNECT_REQUEST: how many READs we may answer and send, as the one who connects has it.
+  // For a CONNECT_REQUEST: how many READs we may answer and send, by the connecting end's settings.
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
-  // What the peer sent along: as much as is of use to anybody here. Transports pad it with zeros.
+  // What the peer sent along, as much of it as anything here uses. Transports pad it with zeros.
   std::array<std::byte, 64> private_data{};
   std::uint8_t private_data_bytes = 0;
 

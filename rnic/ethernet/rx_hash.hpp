@@ -27,8 +27,8 @@ struct RxHash {
   ToeplitzKey key{};
 };
 
-// Nothing where the frame is none of those that the fields are of, and where they include ports and it is a
-// fragment: those behind the first have no ports, and all of one datagram are to stay together.
+// nullopt: the frame has none of the hash's fields, or it is a fragment and the fields include ports. Only a
+// datagram's first fragment has ports, and all fragments must stay together.
 std::optional<std::uint32_t> rx_hash(const RxHash&, const FrameKey&);
 
 }  // namespace weir::rnic

@@ -1,9 +1,9 @@
 // Flow steering: which Ethernet frames go to which of this process's raw packet queue pairs
 // (ibv_create_flow(3)).
 //
-// Each process keeps its own rules in its segment, and who sends a frame looks into the segments of all
-// processes (raw_packet.cpp), as with multicast groups. Threading: add and remove from any thread; rules are
-// read by neighbours while they change, so a rule's queue pair is stored last and cleared first.
+// Each process keeps its own rules in its segment, and the sender of a frame looks into the segments of all
+// processes (raw_packet.cpp), as with multicast groups. Threading: add and remove from any thread; neighbours
+// read rules while they change, so a rule's queue pair is stored last and cleared first.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// What an initiator says of a receive, read once and sanitized: the owner's side of ReceiveCqe.
+// What an initiator reports about a receive, read once and sanitized: the owner's side of ReceiveCqe.
 //
-// A completion ring is written by another process, which may have bugs, or write again while we read. So no
-// word is used in place: ArrivedCqe copies each with one load, and clamps it to what the owner itself
-// remembers of the receive. What a program is told of a message (above all its wr_id, which programs take for
-// a pointer) never comes from shared memory.
+// Another process writes the completion ring; it may have bugs, or write again while we read. So no word is
+// used in place: ArrivedCqe copies each with one load, and clamps it to what the owner itself remembers of
+// the receive. What the program is told about a message (above all its wr_id, which programs use as a
+// pointer) never comes from shared memory.
 #pragma once
 
 #include <algorithm>

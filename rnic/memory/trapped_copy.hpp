@@ -1,11 +1,11 @@
-// Copies to and from memory of programs that may not be there.
+// Copies to and from program memory that may no longer be mapped.
 //
-// What a program registered it may unmap, protect or cut off its file since. A NIC has pinned those pages;
-// this one's copy raises SIGSEGV or SIGBUS, and the work request then completes with an error instead. The
-// copy just runs, which costs nothing while the memory is there; whoever has the signals
-// (link/memory/fault_signal.hpp) calls leave_copy(), and the copy is left in the middle.
+// A program may unmap, protect or truncate memory after it has registered it. A hardware NIC has pinned those
+// pages; here the copy raises SIGSEGV or SIGBUS, and the work request then completes with an error. The copy
+// itself has no checks, so it costs nothing extra while the memory is mapped; the signal's handler
+// (link/memory/fault_signal.hpp) calls leave_copy(), which abandons the copy in the middle.
 //
-// Threads: any. A copy may interrupt another one of its thread, in a handler of the program's.
+// Threads: any. A copy in a signal handler may interrupt another copy of the same thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -47,11 +47,11 @@ struct CopyTrap {
 // its start on: elsewhere the first look of a handler, at a fault in malloc, say, would allocate it.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local CopyTrap* copy_trap;
 
-// In a handler of SIGSEGV or SIGBUS whose fault is at this address; `mask` is what its thread had before.
-// Does not return if a copy of this thread is to be left. False: the fault is none of ours.
+// Call in a handler of SIGSEGV or SIGBUS with the fault's address; `mask` is the thread's signal mask before
+// it. Does not return if a copy of this thread must be abandoned. Returns false if the fault is not ours.
 bool leave_copy(std::uintptr_t at, const sigset_t& mask);
 
-// Runs copy(what) in that trap, of which pieces and target are set.
+// Runs copy(what) in that trap, whose pieces and target are already set.
 Trapped run_trapped(CopyTrap& trap, void (*copy)(const void* what), const void* what);
 
 // Runs `copy`, which touches `pieces` and `target`, and only they may be missing. It may be left in the

@@ -1,4 +1,4 @@
-// What a queue pair's packets did, for those who watch.
+// Counts of a queue pair's packets, for monitoring.
 #pragma once
 
 #include <cstdint>

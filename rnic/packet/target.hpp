@@ -40,12 +40,12 @@ class Target {
   virtual Verdict begin_send() = 0;
   // A WRITE of that many bytes: key, rights, bounds, all of it at once. Length 0: neither is looked at.
   virtual Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) = 0;
-  // Payload of the message that began, at that offset of it; in order, without gaps. Never empty. May be made
-  // again from the same offset after finish() was `rnr` or `lost`, by a stranger with other bytes and another
+  // Payload of the current message, at that offset; in order, without gaps. Never empty. After finish() was
+  // `rnr` or `lost` a stranger may send the message again from the same offset with other bytes and another
   // length: only Ending::byte_len says how long the message is.
   virtual Verdict append(std::uint64_t offset, std::span<const std::byte>) = 0;
-  // A SEND: its receive completes. A WRITE with an immediate: takes a receive (rnr: none) and completes it;
-  // without: nothing is told.
+  // A SEND: its receive completes. A WRITE with an immediate takes a receive (rnr: none) and completes it;
+  // any other WRITE reports nothing.
   virtual Verdict finish(const Ending&) = 0;
 
   // May a READ of that many bytes be answered? Length 0: only the queue pair's rights count.

@@ -56,8 +56,8 @@ bool Requester::park(Park why) {
     fail(wqe, why == Park::rnr && !peer_dead ? WcStatus::rnr_retry_exc_err : WcStatus::retry_exc_err);
     return false;
   }
-  if (why == Park::late) return false;  // its mover kicks those who were late, and a timer does
-  if (why == Park::contended) {         // whoever holds the lock does not know that we wait
+  if (why == Park::late) return false;  // the mover kicks late initiators, and so does a timer
+  if (why == Park::contended) {         // the lock's holder does not know that we wait
     if (const auto at_ns = pauses_.next(now_ns)) qp_.nic.host.wake_at(*at_ns);
     return false;
   }

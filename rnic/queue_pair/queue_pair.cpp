@@ -243,7 +243,7 @@ void QueuePair::answer_packets() {
   if (path == nullptr) return;
   packets_.answer(*path);
   if (!lock_soon(sends_.lock())) {
-    (void)resume();  // by whoever holds it, when it has done
+    (void)resume();  // the thread that holds the lock resumes afterwards
     return;
   }
   if (packets_.is_current(path)) packets_.execute();

@@ -116,18 +116,18 @@ class QueuePair final : private QpWhole {
   }
   // The keys of the memory that a SEND which began already may fill; nullopt: not known, any.
   std::optional<std::vector<std::uint32_t>> receive_keys() { return receives_.keys(); }
-  // Whoever plays our responder is inside an operation, and does not leave at once; it may be stopped there.
+  // The process that plays our responder is inside an operation and stays there for now; it may be stopped.
   bool initiator_inside() const {
     return valid() && !has_many_senders(qp_.config.type) && !initiator_.leaves_at_once();
   }
-  // Before it is destroyed: it answers nobody any more. Under the adapter's lock.
+  // Before its destruction: it answers nobody any more. Under the adapter's lock.
   void shut();
-  // Behind that, and not under that lock, because it may take as long as wait_for_initiator(). Without it the
-  // rings stay.
+  // After shut(), and not under that lock, because it may take as long as wait_for_initiator().
+  // Without it the rings stay.
   void wait_after_shut() { initiator_left_ = wait_for_initiator(); }
-  // Whoever plays our responder rang its last doorbell on that CPU.
+  // The process that plays our responder rang its last doorbell on that CPU.
   bool initiator_on(Cpu cpu) const { return initiator_.on(cpu); }
-  // Whose process plays our responder.
+  // The process that plays our responder.
   Slot initiator_slot() const { return initiator_.slot(); }
   bool connected_to(const Peer& peer) const { return requester_.connected_to(peer); }
   void quiesce() {  // returns once no operation that began before is still running

@@ -225,7 +225,7 @@ constexpr std::size_t required_arguments = [] {
   return all - default_count<F>;
 }();
 
-// What passing a `From` where the function takes a `To` would lose without a word, as C++ converts it.
+// What would be lost silently if a `From` were passed to a function that takes a `To`, as C++ converts it.
 enum class Loss {
   nothing,
   range,     // some of an integer's values: each call looks
@@ -315,7 +315,7 @@ auto arguments_for(const A&... arguments) {
   return arguments_for<F>(std::make_index_sequence<sizeof...(A)>(), arguments...);
 }
 
-// An argument whose value is none of its type's; positions count from 1. 0: an item of a stream.
+// An argument whose value does not fit its type; positions count from 1. 0: an item of a stream.
 struct WrongInteger {
   std::size_t position = 0;
   std::string value;

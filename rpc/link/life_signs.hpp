@@ -1,9 +1,9 @@
-// Whether a peer that did not answer a ping in time is alive even so.
+// Decides whether a peer that did not answer a ping in time is nevertheless alive.
 //
-// A pong comes behind all that the peer is sending, and a ping goes behind all that waits to be sent: an
-// attachment of a gigabyte holds up either for as long as it takes, and whoever sends or takes it is alive.
-// Only what goes on counts: a peer that took bytes because its socket had room for them, and says nothing,
-// is given no more time once nothing waits any more.
+// A pong follows everything that the peer is sending, and a ping follows everything that waits to be sent. An
+// attachment of a gigabyte delays either for as long as it takes, but an end that sends or receives it is
+// alive. Only progress counts: a peer that took bytes because its socket had room, and sends nothing, gets no
+// more time once nothing waits.
 //
 // Pure.
 #pragma once

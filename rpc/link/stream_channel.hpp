@@ -51,8 +51,8 @@ class StreamChannel final : public std::enable_shared_from_this<StreamChannel>, 
 
   // From now on items go to the link, which must be let go of by finish() before it dies.
   void start(FrameLink& link, std::uint64_t id);
-  // Nothing more goes in either direction. Whoever reads gets what came, then the cause; end_of_stream is the
-  // good one.
+  // Ends both directions. A reader gets what has arrived, and then the cause;
+  // end_of_stream is the regular cause.
   void finish(Error cause);
   bool finished() const { return finished_.has_value(); }
 

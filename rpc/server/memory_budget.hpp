@@ -1,8 +1,8 @@
 // How much memory all connections of a server may hold together.
 //
-// A connection settles what it holds now against what it had settled before, in steps of `grain`: one that
-// holds less touches nothing that is shared. What crosses the limit is charged all the same; whoever brought
-// it hears so and lets go of it. The last eighth is not for new calls, so that those that run can end.
+// A connection compares what it holds now with what it has charged before, in steps of `grain`: smaller
+// changes touch nothing that is shared. A charge beyond the limit still counts; its connection is told and
+// must release memory. The last eighth is not for new calls, so that running calls can end.
 //
 // Long before that, each user's part of what is left shrinks as that does (the dynamic thresholds of switch
 // buffers: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). However many clients ask for

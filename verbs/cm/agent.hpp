@@ -136,7 +136,7 @@ class Agent {
   std::condition_variable acknowledged_;
   std::map<std::uint32_t, Id*> ids_;
   std::vector<Id*> listeners_;
-  int requests_waiting_ = 0;  // of other hosts, for somebody who listens
+  int requests_waiting_ = 0;  // from other hosts, for one of our listeners
   std::uint32_t next_local_id_;
   std::uint16_t next_ephemeral_;
 };

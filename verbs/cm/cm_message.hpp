@@ -45,7 +45,7 @@ struct CmMessage {
   std::uint32_t local_id = 0;   // the sender's number for the connection
   std::uint32_t remote_id = 0;  // the receiver's, once the sender knows it
 
-  // req, sidr_req: who wants what of whom.
+  // req, sidr_req: the service, the requester and the destination.
   std::uint16_t port_space = 0;
   Endpoint source;
   Endpoint destination;

@@ -28,8 +28,8 @@ class Devices {
   Devices();
 
   const std::vector<ibv_context*>& contexts() const { return contexts_; }
-  // Where the address is a RoCE v2 GID, as it is now; any of 127.0.0.0/8 where 127.0.0.1 is. Nothing: it is
-  // not an address of this host.
+  // The place where the address is now a RoCE v2 GID; all of 127.0.0.0/8 is where 127.0.0.1 is. nullopt: it
+  // is not an address of this host.
   std::optional<Place> find(const Endpoint& address) const;
   ibv_pd* default_pd(ibv_context* context);      // nullptr and errno
   ibv_xrcd* default_xrcd(ibv_context* context);  // likewise; this process's own

@@ -1,4 +1,4 @@
-// The ports that are given to whoever asks for any, as Linux has them: 32768 to 60999.
+// The ports for callers that ask for any port, as on Linux: 32768 to 60999.
 #pragma once
 
 #include <cstdint>

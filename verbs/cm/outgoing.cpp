@@ -102,8 +102,8 @@ void Agent::transmit(Id& id, Send what) {
       message.type = MessageType::drep;
       break;
   }
-  // A request withdrawn before its delivery has no route. A request withdrawn before the peer's number
-  // is known goes by our number.
+  // A request withdrawn before its delivery has no route. One withdrawn before the peer's number is known
+  // is identified by our number.
   if (!id.neighbour || (message.remote_id == 0 && message.type != MessageType::rej)) return;
   // If sending fails, either the neighbour has ended, which we will hear, or a timer covers it.
   (void)send_message(id.neighbour, message);

@@ -102,7 +102,7 @@ class PortSpace {
   const PortOwner self_;
   const Lives lives_;
   std::size_t binds_before_sweep_ = 0;  // under the lock
-  std::mutex mutex_;                    // taken after the lock, or without it by whoever cannot have it
+  std::mutex mutex_;                    // taken after the lock, or alone by callers that cannot take the lock
   std::map<std::string, Held> held_;    // by the entry's name
 };
 

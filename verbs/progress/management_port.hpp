@@ -41,8 +41,8 @@ class ManagementPort {
   // Offers a service that programs of other users of this host find by name. False: another process has it.
   virtual bool serve(const std::string& service) = 0;
   virtual void stop_serving(const std::string& service) = 0;
-  // Finds the process of another user that serves that, 0: none; `found` runs on the link's thread. False:
-  // there is none, and it does not run.
+  // Finds the process of another user that serves it (0: none); `found` runs on the link's thread. Returns
+  // false if no search is possible; then `found` does not run.
   virtual bool find_server(const std::string& service, std::function<void(std::uint64_t process)> found) = 0;
   // On the link's thread, once for each that has ended. Before it is needed.
   virtual void on_process_gone(std::function<void(std::uint64_t process)> handler) = 0;

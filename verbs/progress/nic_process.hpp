@@ -36,7 +36,7 @@ inline constexpr char no_process_vm_variable[] = "WEIR_NO_PROCESS_VM";
 
 class NicProcess final : public rnic::HostPort {
  public:
-  // The process's instance; the first caller makes it. The error is fit to print.
+  // The process's instance; the first caller creates it. The error is text to print.
   static link::Result<NicProcess*> instance();
   static NicProcess* existing();  // nullptr before the first instance()
 

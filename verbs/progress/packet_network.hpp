@@ -35,19 +35,19 @@ class PacketNetwork {
   PacketNetwork& operator=(const PacketNetwork&) = delete;
 
   static bool switched_off();
-  // Before the link ends, behind which nothing calls us any more.
+  // Call before the link ends; afterwards nothing calls us any more.
   void stop();
 
-  // From now on packets come from other hosts. The error is fit to print.
+  // From now on packets come from other hosts. The error is text to print.
   link::Result<void> open();
-  // The same of other users' programs, where the kernel can say who they are. Once.
+  // Likewise for packets from other users' programs, if the kernel can identify their senders. Call once.
   void open_to_other_users();
-  // Whoever exits has answered what had come.
+  // A process that exits has answered what had arrived.
   void finish();
-  // The process of another user in that slot, by a number that is never another's; 0: there is none.
+  // The process of another user in that slot, as a number that is never reused; 0: there is none.
   std::uint64_t process_in(rnic::Slot slot) { return users_ ? users_->process_in(slot) : 0; }
   std::uint64_t known_process_in(rnic::Slot slot) { return users_ ? users_->known_in(slot) : 0; }
-  // Who says whether an address is this host's; until it is set none is.
+  // Decides whether an address is this host's; until it is set, no address is.
   using IsOurs = bool (*)(const rnic::Gid& address);
   void set_is_ours(IsOurs who_says) { is_ours_.store(who_says); }
   bool is_ours(const rnic::Gid& address) const {
@@ -55,17 +55,17 @@ class PacketNetwork {
     return asked != nullptr && asked(address);
   }
   link::UserPort* users() { return users_.get(); }
-  // Runs on the link's thread when such a process has ended. Once, before it is needed.
+  // Runs on the link's thread when such a process has ended. Set it once, before it is needed.
   using GoneHandler = std::function<void(std::uint64_t process)>;
   void on_process_gone(GoneHandler handler);
   // Whether a datagram queue pair of this NIC was ever ready (verbs/ibv/datagram_reception.hpp).
   void take_datagrams() { takes_datagrams_.store(true); }
   bool takes_datagrams() const { return takes_datagrams_.load(); }
-  // A group on an interface, once the port is open: GroupMemberships counts who wants it. 0, or an errno as
-  // of UdpPort::join().
+  // Joins a group on an interface once the port is open; GroupMemberships counts the users of a group.
+  // Returns 0, or an errno like UdpPort::join().
   int join(const rnic::Gid& group, std::uint32_t interface);
   void leave(const rnic::Gid& group, std::uint32_t interface);
-  // What rnic::HostPort asks of it.
+  // What rnic::HostPort needs from it.
   void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs);
   std::size_t packets_in_run(const rnic::PacketRoute& route) const;
   void receive(const rnic::HostPort::PacketSink& sink);
