@@ -18,7 +18,7 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       multicast_(segment),
       steering_(segment) {}
 
-// Starts among the first numbers only: what looks at all contexts ever used starts with the first.
+// Starts among the first numbers only, because loops over all contexts ever used begin with the first.
 void Adapter::begin_numbers_at(std::uint64_t secret) {
   constexpr std::uint32_t first_ones = 512;
   table_.begin_at(secret);

@@ -1,7 +1,7 @@
-// What a server counts of each of its functions, and how that is shown.
+// What a server counts for each of its functions, and how the counts are shown.
 //
-// Kept only where ServerOptions::stats says so; then a call costs two looks at the clock and a few additions
-// to memory that one thread writes. A latency is the time from the arrival of the request to the encoding of
+// Kept only if ServerOptions::stats asks for it. Then a call costs two clock readings and a few additions to
+// memory that one thread writes. A latency is the time from the arrival of the request to the encoding of
 // the reply. Threading: a table belongs to the thread of its connections.
 #pragma once
 

@@ -18,14 +18,14 @@ struct RetryOptions {
   int attempts = 3;  // the first included; 1: never again
   std::chrono::microseconds first_wait{10'000};
   std::chrono::microseconds most_wait{1'000'000};
-  // Of attempts that a server got and did not serve, all calls of a pool together may make this share of
-  // their number again, and so many besides, which as many calls without any bring back. So servers that have
-  // too much to do are asked 1 + budget_share times as much at most, not `attempts` times.
+  // Limits the retries of attempts that a server received and did not serve: all calls of a pool together may
+  // retry this share of their number, plus a reserve, which each call refills by the share. So overloaded
+  // servers get at most 1 + budget_share times the calls, not `attempts` times as many.
   double budget_share = 0.2;
   double budget_reserve = 100;
 };
 
-// How many attempts may be made again at this moment. Threading: one thread.
+// How many attempts may be retried at this moment. Threading: one thread.
 class RetryBudget {
  public:
   explicit RetryBudget(const RetryOptions& options)

@@ -32,7 +32,7 @@ class GuardedMapping {
   std::byte* data() const { return mapping_.data(); }
   std::size_t size() const { return mapping_.size(); }
   bool lost() const;
-  // Whether any in this process ever was: what a data path looks at first.
+  // Whether any mapping of this process was ever lost; a data path checks this first.
   static const std::atomic<bool>& any_lost() { return any_lost_; }
 
  private:

@@ -71,11 +71,11 @@ class UdpPort final : private ForkAware {
   UdpPort& operator=(const UdpPort&) = delete;
 
   int descriptor() const { return socket_.get(); }
-  // The kernel's answer: 0, or an errno, of the first run that did not go, behind which none is tried. A full
-  // send buffer drops a run, as a wire would. `went`, where it is not empty, has a place for each run:
+  // Returns the kernel's answer: 0, or the errno of the first run that was not sent; later runs are not
+  // tried. A full send buffer drops a run, as a wire would. `went`, if not empty, has a place for each run:
   // whether the kernel took it.
   int send(const UdpRoute& route, std::span<const UdpRun> runs, std::span<bool> went = {});
-  // `handler` gets what has come, in this thread. At most a few megabytes, so that others have their turn.
+  // `handler` gets what has arrived, in this thread: at most a few megabytes, so that others get their turn.
   void receive(const Handler& handler);
   // From now on, datagrams to that group arrive if they come in by that interface; those that this host sends
   // do not. Each process on the port joins for itself, and each gets a copy. 0, or an errno: ENOBUFS or

@@ -6,8 +6,8 @@
 namespace weir::rnic::packet {
 namespace {
 
-// The network may deliver a packet late by so many PSNs. If it is farther behind, the sender is ahead of us
-// by a gap or has started again.
+// The network may deliver a packet late by this many PSNs. If a packet is farther behind, the sender is ahead
+// of us by a gap or has restarted.
 constexpr std::int32_t late_psns = 1 << 16;
 
 }  // namespace

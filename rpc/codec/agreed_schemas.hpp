@@ -8,8 +8,8 @@
 //        8      2  bytes of that schema's text; 0 where the caller has told it on this connection
 //       10         the text
 //
-// little endian. Where the numbers are the same nothing else is looked at. Where they are not, the texts are
-// compared (codec/schema_check.hpp), once a connection, and a call whose types do not go together ends with
+// little endian. If the numbers are equal, nothing else is checked. Otherwise the texts are compared
+// (codec/schema_check.hpp), once for each connection, and a call with incompatible types ends with
 // Errc::schema_mismatch and does not run.
 //
 // Pure. Memory: at most most_verdicts answers, each no longer than a sentence. Threading: the connection's

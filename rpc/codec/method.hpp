@@ -4,9 +4,9 @@
 // "shop.Orders.get"; unnamed namespaces leave no trace. A function may have another one, whatever it is
 // called in C++ (stable_name). The method's number on the wire is the name's FNV-1a hash.
 //
-// Arguments may be of other types than the function's, as long as that loses nothing: an integer may be of a
-// wider type, and then its value is looked at before the call is sent. What becomes a bool or an integer
-// otherwise is refused when the call is compiled.
+// Arguments may have types other than the function's, as long as no value is lost. An integer may have a
+// wider type; then its value is checked before the call is sent. Any other conversion to a bool or an integer
+// is refused at compile time.
 #pragma once
 
 #include <asio/awaitable.hpp>
@@ -276,7 +276,7 @@ concept PassableAs =
     (std::is_convertible_v<From, To> || (Textual<To> && std::is_convertible_v<From, std::string_view>)) &&
     loss_of<From, To> <= Loss::range;
 
-// `value` as the argument of type To: without a copy where it is one already, or is text.
+// `value` as an argument of type To: without a copy if it has that type already, or is text.
 template <class To, class From>
 decltype(auto) as_argument(const From& value) {
   if constexpr (std::is_same_v<To, From>)
@@ -348,7 +348,7 @@ constexpr void see_range(const From& value, std::size_t position, std::optional<
   }
 }
 
-// What is wrong with the arguments' values, if anything. Nothing is looked at where their types fit.
+// The error in the arguments' values, if any. Nothing is checked if their types fit.
 template <auto F, class... A, std::size_t... I>
 std::optional<Error> out_of_range(std::index_sequence<I...>, const A&... arguments) {
   if constexpr (sizeof...(A) <= std::tuple_size_v<ArgumentsOf<F>>) {  // arguments_for() says so otherwise

@@ -1,13 +1,13 @@
-// When a link looks for calls that are late: one timer for all of them, at the earliest deadline that was
-// asked for. Most calls end long before their deadlines, and the timer does not learn of that: a call costs
-// only a comparison, and the timer seldom has to look at all calls.
+// When a link checks for late calls: one timer for all calls, set to the earliest deadline that was
+// requested. Most calls end long before their deadlines, and the timer is not told. So a call costs only a
+// comparison, and the timer seldom has to check all calls.
 //
-// Thousands of deadlines may pass one after the other while a server hangs, and each would cause a look at
-// all calls. So a look is followed by a pause as long as the number of calls looked at requires, at most
-// most_pause: late calls end that much later, and looking takes only a small part of the time.
+// While a server hangs, thousands of deadlines may pass one after another, and each would cause a check of
+// all calls. So a check is followed by a pause in proportion to the number of checked calls, at most
+// most_pause: late calls end that much later, and checking takes only a small part of the time.
 //
 // Invariant: while the link lives and its calls were not given up (cancel()), every deadline that was kept is
-// followed by a look, at that time or before, or when the pause ends in which it falls.
+// followed by a check, at that time or earlier, or at the end of the pause in which it falls.
 //
 // Ownership: a member of the link that it watches; it holds the link during a call into it and not otherwise.
 // Threading: the io_context's thread.
@@ -27,7 +27,7 @@ class DeadlineTimer {
   static constexpr std::chrono::milliseconds most_pause{20};
   struct Look {
     Deadline next = no_deadline;  // the earliest deadline of those that were not late
-    std::size_t calls = 0;        // that were looked at
+    std::size_t calls = 0;        // how many calls were checked
   };
   // Ends the calls that are late at `now`. Calls may begin meanwhile and keep their deadlines as usual.
   using EndLate = std::function<Look(Deadline now)>;

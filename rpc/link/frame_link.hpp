@@ -3,9 +3,9 @@
 //
 // A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
 // appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two. A frame
-// that is known to be large gets a block of its own, of the transport's if it has any: its body is copied
-// once, where it is encoded. Where the transport has none, and most of the body is large texts and binaries,
-// it refers to those: end_frame() writes them from where they are, and copies what was not taken.
+// that is known to be large gets its own block, from the transport if it has any: its body is copied once,
+// where it is encoded. If the transport has no blocks, and most of the body is large texts and binaries, it
+// refers to those: end_frame() writes them from their places, and copies what was not taken.
 //
 // Ownership: shared; derived classes keep themselves alive through their owners, and every callback holds a
 // reference while it runs. Threading: the io_context's thread.

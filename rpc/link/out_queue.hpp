@@ -1,7 +1,7 @@
-// What is waiting to be written to one connection: small frames encoded one behind the other, with large
-// frames and attachments referred to where they lie. Any number of frames goes out in one system call.
+// What waits to be written to one connection: small frames encoded contiguously, and references to large
+// frames and attachments. One system call sends any number of frames.
 //
-// Threading: none of its own. Memory: grows with what waits; its user bounds that (bytes()).
+// Threading: none of its own. Memory: grows with what waits; its user limits that (bytes()).
 #pragma once
 
 #include <asio/buffer.hpp>

@@ -16,9 +16,9 @@
 
 namespace weir::rpc {
 
-// Where a result is encoded, once there is one of about so many bytes. From begin() to the end() or drop()
-// that follows, nothing may be awaited, because the place is the connection's own queue. What the body refers
-// to must still be there at end().
+// Where a result is encoded; begin() takes its expected size. From begin() to the following end() or
+// drop(), nothing may be awaited, because the place is the connection's own queue. What the body refers to
+// must still exist at end().
 class ReplyBody {
  public:
   virtual BodyPlace begin(BodySize expected) = 0;

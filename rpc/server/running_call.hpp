@@ -12,7 +12,7 @@
 
 namespace weir::rpc {
 
-// The reply of a call, encoded where it is sent from, and sent while the result is still there.
+// The reply of a call, encoded in the place it is sent from, and sent while the result still exists.
 class Reply final : public ReplyBody {
  public:
   Reply(ServerConnection& connection, const Registered& method, Context& context)

@@ -1,4 +1,4 @@
-// What a full server answers at once, what it sets aside, and when that gets its turn.
+// What a full server answers at once, what it sets aside, and when the set-aside requests get their turn.
 #include <utility>
 
 #include "rpc/server/server_connection.hpp"

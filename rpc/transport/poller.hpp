@@ -88,7 +88,7 @@ class Poller final : public asio::execution_context::service {
  private:
   static constexpr std::chrono::microseconds idle_spin{50};
   static constexpr std::size_t longest_row = 16;
-  // Apart by a few lines more, as what is so many KiB apart competes for the same lines of the cache.
+  // A few lines further apart, because places at a distance of whole KiB compete for the same cache lines.
   static constexpr std::size_t place_stride = little + 192;
   static constexpr std::size_t most_staged = 64 << 10;
   // A ready socket, until its round has ended.
@@ -124,9 +124,9 @@ class Poller final : public asio::execution_context::service {
   std::unique_ptr<std::byte[]> scratch_, places_;
   std::vector<Watcher*> removed_;  // in this round: their events are stale
   std::vector<Asked> asked_;
-  std::chrono::microseconds most_held_{20};  // what the first that is ready waits for the rest
-  std::size_t handed_ = 0, told_ = 0;        // of these: who knows what came, and that its round has ended
-  bool several_end_ = false;                 // rounds, one behind the other, now
+  std::chrono::microseconds most_held_{20};  // how long the first ready socket waits for the rest
+  std::size_t handed_ = 0, told_ = 0;        // of these: got their bytes; were told of the round's end
+  bool several_end_ = false;                 // several rounds end now, one after another
   std::unique_ptr<std::byte[]> staging_;
   std::size_t staging_used_ = 0;
   std::vector<Staged> staged_;

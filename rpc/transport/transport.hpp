@@ -20,8 +20,8 @@
 
 namespace weir::rpc {
 
-// A piece of this or more, of what is written, is a frame or an attachment by itself: worth a message of its
-// own. Small frames that lie one behind the other come in shorter pieces.
+// A written piece of at least this size is a frame or an attachment by itself, and worth its own message.
+// Small contiguous frames come in shorter pieces.
 inline constexpr std::size_t large_piece_bytes = 32 << 10;
 
 class TransportUser {

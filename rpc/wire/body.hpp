@@ -1,7 +1,7 @@
-// A body while it is encoded: bytes one behind the other, and, where the link that sends it can do with that,
-// large texts and binaries left where the application has them until they were written.
+// A body while it is encoded: contiguous bytes and, if the sending link supports it, references to large
+// texts and binaries, which stay in the application's memory until they are written.
 //
-// What is referred to must stay, unmoved, until the frame was ended (frame_link.hpp).
+// What is referred to must stay in place until the frame has ended (frame_link.hpp).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::size_t refer_from_bytes = 32 << 10;
 struct BodySize {
   BodySize(std::size_t all = 0, std::size_t referable_bytes = 0)  // NOLINT: codecs may know the first only
       : bytes(all), referable(referable_bytes) {}
-  // Of a text or a binary of so many bytes.
+  // The size of a text or a binary of that many bytes.
   static BodySize of_contents(std::size_t bytes) { return {bytes, bytes >= refer_from_bytes ? bytes : 0}; }
 
   std::size_t bytes;

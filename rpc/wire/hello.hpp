@@ -27,7 +27,7 @@ struct Hello {
 
 inline constexpr Hello own_hello{1, 1 | 2 | 4};  // each Feature
 
-// Bits 0 to 31: features; 32 to 47: version; the others 0, and not looked at.
+// Bits 0 to 31: features; 32 to 47: version; the other bits are 0 and ignored.
 constexpr std::uint64_t word_of(const Hello& hello) {
   return std::uint64_t{hello.version} << 32 | hello.features;
 }

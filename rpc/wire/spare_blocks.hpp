@@ -1,10 +1,10 @@
-// Large blocks of memory that this thread gave back, for whoever in it needs one next: memory that was used
-// before is in place, whereas new memory comes page by page from the kernel, which takes longer than copying
-// into it. All connections of a thread share them.
+// Large blocks of memory that this thread has returned, for its next use: memory that was used before is in
+// place, whereas new memory comes page by page from the kernel, which takes longer than copying into it. All
+// connections of a thread share them.
 //
-// Memory: most_bytes a thread at most; beyond that those that were not needed for the longest time go back to
-// the heap. Threading: each thread has its
-// own; a block may be taken in one and given back in another.
+// Memory: at most most_bytes for each thread; beyond that, the blocks that were unused for the longest
+// time return to the heap. Threading: each thread has its own blocks; a block may be taken in one
+// thread and returned in another.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Block {
   std::size_t bytes = 0;
 };
 
-// At least so much, from operator new; more, if a spare one fits. Not for less than `smallest`.
+// At least that many bytes, from operator new; a spare block may be larger. Not for less than `smallest`.
 Block take(std::size_t bytes);
 void give_back(Block block);
 std::size_t kept_bytes();  // in this thread

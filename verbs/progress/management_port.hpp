@@ -42,7 +42,7 @@ class ManagementPort {
   virtual bool serve(const std::string& service) = 0;
   virtual void stop_serving(const std::string& service) = 0;
   // Finds the process of another user that serves it (0: none); `found` runs on the link's thread. Returns
-  // false if no search is possible; then `found` does not run.
+  // false if no such process can be asked; then `found` does not run.
   virtual bool find_server(const std::string& service, std::function<void(std::uint64_t process)> found) = 0;
   // On the link's thread, once for each that has ended. Before it is needed.
   virtual void on_process_gone(std::function<void(std::uint64_t process)> handler) = 0;
