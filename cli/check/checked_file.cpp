@@ -24,7 +24,7 @@ namespace {
 namespace rdb = kv::rdb;
 using kv::aof::LogSteps;
 
-// Counts, and drops what it counted.
+// Counts records and drops them.
 class Counts final : public rdb::Target {
  public:
   explicit Counts(SnapshotFound& found) : found_(found) {}
@@ -49,7 +49,7 @@ class Counts final : public rdb::Target {
     return {};
   }
   bool go_on(std::uint64_t bytes_read) override {
-    record_begins_ = bytes_read - 1;  // behind its type
+    record_begins_ = bytes_read - 1;  // the record's type is one byte before
     return true;
   }
   std::uint64_t record_begins() const { return record_begins_; }
@@ -57,7 +57,7 @@ class Counts final : public rdb::Target {
  private:
   SnapshotFound& found_;
   std::uint64_t database_ = 0;
-  std::set<std::uint64_t> used_;  // databases that have keys; they may come in turns
+  std::set<std::uint64_t> used_;  // databases with keys; a database may appear more than once
   std::uint64_t record_begins_ = 0;
 };
 
@@ -70,7 +70,7 @@ class Checking {
  public:
   Checking(OwnedFd fd, CheckedFile& file) : fd_(std::move(fd)), file_(file) {}
 
-  // The error: it cannot be read.
+  // The error: the file cannot be read.
   std::expected<void, int> check(Expected expected) {
     const std::string begin = bytes_at(0);
     if (expected == Expected::anything)
@@ -103,7 +103,7 @@ class Checking {
     return {bytes, n < 0 ? 0 : static_cast<std::size_t>(n)};
   }
 
-  // How many bytes it takes.
+  // Returns the number of bytes that the snapshot takes.
   std::expected<std::uint64_t, int> snapshot() {
     file_.snapshot.emplace();
     const std::string header = (bytes_at(0) + bytes_at(6)).substr(0, rdb::header_size);

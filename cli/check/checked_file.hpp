@@ -1,8 +1,8 @@
-// One file of a server's data, read from its first byte to its last.
+// Reads a file of a server's data from its first byte to its last.
 //
-// The readers are the server's own, so what is whole here is what the server takes: the form of the bytes,
-// the checksums, and for each request whether it belongs in a log. The requests are not run. Of the data
-// nothing is kept: memory is bounded by the largest value and the largest transaction in the file.
+// It uses the server's own readers, so a file that is whole here is one that the server accepts: the form of
+// the bytes, the checksums, and for each request whether it belongs in a log. Requests are not run. No data
+// is kept: memory is bounded by the largest value and the largest transaction in the file.
 //
 // Any thread.
 #pragma once
@@ -14,21 +14,21 @@
 
 namespace weir::check {
 
-// What is known of a file before it is read: what its name or a manifest says.
+// What is known before reading, from the file's name or a manifest.
 enum class Expected : std::uint8_t { anything, snapshot, log };
 
 enum class State : std::uint8_t {
   whole,
   truncated,  // it ends too early
-  damaged,    // there are bytes in it that cannot be
-  refused,    // fine, it seems, but not for this server
-  missing,    // a manifest lists it, and it is not there
+  damaged,    // it contains invalid bytes
+  refused,    // probably valid, but not for this server
+  missing,    // listed in a manifest but absent
 };
 
 struct SnapshotFound {
   int version = 0;
-  std::string written_by;       // the version of the server; empty: it does not say
-  std::uint64_t databases = 0;  // that have keys
+  std::string written_by;       // the server's version; empty: not stated
+  std::uint64_t databases = 0;  // number of databases with keys
   std::uint64_t keys = 0, expiring = 0, functions = 0;
 };
 
@@ -40,15 +40,15 @@ struct CheckedFile {
   std::string path;
   std::uint64_t size = 0;
   std::optional<SnapshotFound> snapshot;
-  std::optional<LogFound> log;  // with a snapshot: what follows it
+  std::optional<LogFound> log;  // if there is a snapshot, too: what follows it
   State state = State::whole;
-  std::uint64_t whole_bytes = 0;  // of a log: where what is not whole begins
-  std::string why;                // what is wrong; of a whole file, what is odd
+  std::uint64_t whole_bytes = 0;  // of a log: where the broken part begins
+  std::string why;                // what is wrong or, in a whole file, unusual
 
   bool whole() const { return state == State::whole; }
 };
 
-// The error: it cannot be read.
+// The error: the file cannot be read.
 std::expected<CheckedFile, std::string> check_file(const std::string& path, Expected expected);
 
 }  // namespace weir::check

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t largest_manifest = std::size_t{1} << 20;  // as for the server
+constexpr std::size_t largest_manifest = std::size_t{1} << 20;  // as in the server
 constexpr std::string_view manifest_suffix = ".manifest", snapshot_suffix = ".rdb", log_suffix = ".aof";
 
 FileSet log_of(const fs::path& manifest) {
@@ -45,8 +45,8 @@ FileSet alone(const fs::path& file) {
   return {{}, {}, {{file.string(), expected}}};
 }
 
-// The files of a folder whose names end so, in the order of their names. A server begins the names of files
-// that it is still writing with temp-.
+// The files of a folder whose names end in `suffix`, sorted by name. Names that start with temp- belong to
+// files that a server is still writing.
 std::vector<fs::path> files_ending(const fs::path& folder, std::string_view suffix, std::error_code& error) {
   std::vector<fs::path> found;
   for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();

@@ -1,6 +1,6 @@
-// Which files a path means: a file by itself, a manifest with the files of its log, or a folder of both.
+// The files that a path stands for: a single file, a manifest with the files of its log, or a folder of both.
 //
-// Names come out of a manifest only as plain names in the manifest's own folder.
+// A manifest can only name files in its own folder, by plain names.
 #pragma once
 
 #include <expected>
@@ -18,13 +18,13 @@ struct WantedFile {
 
 // Files that belong together, in the order in which a server reads them.
 struct FileSet {
-  std::string manifest;  // empty: one file by itself
-  std::string wrong;     // what is wrong with the manifest; then there are no files
+  std::string manifest;  // empty: a single file
+  std::string wrong;     // the manifest's error; then there are no files
   std::vector<WantedFile> files;
 };
 
-// In a folder: each log by its manifest, here and one folder below; snapshots (*.rdb); logs of one file
-// (*.aof) where there is no manifest. The error: it cannot be read, or there is nothing of the kind.
+// For a folder: each log with a manifest, here and one folder below; snapshots (*.rdb); single-file logs
+// (*.aof) if there is no manifest. The error: the path cannot be read, or has no such files.
 std::expected<std::vector<FileSet>, std::string> files_meant(const std::string& path);
 
 }  // namespace weir::check

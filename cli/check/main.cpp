@@ -1,5 +1,5 @@
-// weir-check: whether what a server left on the disk is whole.
-// Exit status: 0 it is, 1 it is not, 2 wrong usage or nothing to read.
+// weir-check: checks whether the files that a server left on disk are whole.
+// Exit status: 0 they are, 1 they are not, 2 wrong usage or nothing to read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::expected<CheckedSet, std::string> check_set(const FileSet& wanted) {
   return set;
 }
 
-// What is not whole in `set` and can be cut; at most one file of a log is.
+// The file of `set` that is not whole and can be cut; a log has at most one.
 CheckedFile* file_to_cut(CheckedSet& set) {
   const auto found = std::ranges::find_if(
       set.files, [&](const CheckedFile& file) { return can_be_cut(file, set.is_last(file)); });
@@ -63,7 +63,7 @@ bool agreed(const CheckedFile& file) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-// False: it could not be done, which is said.
+// False: it was impossible, and the reason was printed.
 bool fix(CheckedSet& set, const Options& options) {
   CheckedFile* const file = file_to_cut(set);
   if (file == nullptr) {
@@ -109,7 +109,7 @@ int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
   try {
     return weir::client::output_arrived("weir-check", weir::check::run(arguments));
-  } catch (const std::system_error& problem) {  // of fmt::print
+  } catch (const std::system_error& problem) {  // from fmt::print
     std::fprintf(stderr, "weir-check: %s\n", problem.what());
     return weir::check::misused;
   }

@@ -12,7 +12,7 @@ struct Options {
   bool fix = false, yes = false, json = false;
 };
 
-// Fills `options`. Where the program ends here, its exit status: 0 after its help, 2 after a complaint.
+// Fills `options`. Returns an exit status if the program should end: 0 after help, 2 after a complaint.
 std::optional<int> read_options(std::span<const std::string> arguments, Options& options);
 
 }  // namespace weir::check

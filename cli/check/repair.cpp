@@ -17,7 +17,7 @@
 namespace weir::check {
 namespace {
 
-// Copies from there to the end. False: errno says why.
+// Copies from `offset` to the end. False, with errno: it failed.
 bool copy_tail(int from, std::uint64_t offset, int to) {
   std::vector<char> block(std::size_t{1} << 16);
   for (;;) {
@@ -35,7 +35,7 @@ bool copy_tail(int from, std::uint64_t offset, int to) {
   }
 }
 
-// Only where nobody else has the file open does the system grant a lease. Where it knows none, we go on.
+// The system grants a lease only if nobody else has the file open. Without support for leases we go on.
 bool somebody_has_it_open(int fd) {
   if (::fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
     ::fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -44,7 +44,7 @@ bool somebody_has_it_open(int fd) {
   return errno == EAGAIN || errno == EBUSY;
 }
 
-// Its folder's entries are on the disk.
+// Writes the entries of its folder to the disk.
 bool sync_folder_of(const std::string& path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) folder = ".";

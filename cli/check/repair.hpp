@@ -1,5 +1,5 @@
-// Cuts what is not whole off the end of a log, as the server does at its start. What is cut stays in a file
-// beside it, so that nothing is lost.
+// Cuts the incomplete end off a log, as the server does when it starts. The cut part is kept in a file beside
+// it, so that nothing is lost.
 #pragma once
 
 #include <expected>
@@ -9,10 +9,10 @@
 
 namespace weir::check {
 
-// Whether cutting it makes it whole; `last`: no file with anything in it follows in its log.
+// Whether cutting makes the file whole; `last`: no file with contents follows it in its log.
 bool can_be_cut(const CheckedFile& file, bool last);
 
-// The name of the file that has what was cut. The error is fit to print; the log is as it was then.
+// Returns the name of the file with the cut part. The error is for a user; the log is then unchanged.
 std::expected<std::string, std::string> cut(const CheckedFile& file);
 
 }  // namespace weir::check

@@ -1,4 +1,4 @@
-// What weir-check found, for people and for programs.
+// The findings of weir-check, for people and for programs.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace weir::check {
 
-// What became of a set of files.
+// The result for a set of files.
 struct CheckedSet {
   std::string manifest, wrong;  // as in FileSet
   std::vector<CheckedFile> files;
 
   bool whole() const;
-  // Whether all files behind that one are empty, so that it is where the log ends.
+  // Whether all files after that one are empty, so that the log ends with it.
   bool is_last(const CheckedFile& file) const;
 };
 
