@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kv/store/tight_room.hpp"
+
 namespace weir::kv {
 
 HashEntry* HashEntry::make(std::string_view field, Bytes value) {
@@ -32,6 +34,7 @@ bool Hash::set(std::string_view field, Bytes value, SmallLimits limits) {
     return false;
   }
   if (small_) {
+    make_tight_room(pairs_);
     pairs_.emplace_back(Bytes(field), std::move(value));
     if (pairs_.size() > limits.entries) grow();
   } else {
@@ -57,7 +60,7 @@ void Hash::grow() {
 Hash Hash::copy() const {
   Hash other;
   other.small_ = small_;
-  for (const auto& [field, value] : pairs_) other.pairs_.emplace_back(field, value);
+  other.pairs_ = pairs_;
   table_.for_each([&](const HashEntry& entry) {
     other.table_.insert(HashEntry::make(entry.field(), entry.value));
     return true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kv/store/tight_room.hpp"
+
 namespace weir::kv {
 
 Member* Member::make(std::string_view text) {
@@ -21,9 +23,9 @@ bool Set::contains(std::string_view member) {
 bool Set::insert(std::string_view member, std::size_t most_integers) {
   if (integers_only_) {
     if (const auto number = parse_int(member)) {
-      const auto it = std::ranges::lower_bound(integers_, *number);
-      if (it != integers_.end() && *it == *number) return false;
-      integers_.insert(it, *number);
+      if (std::ranges::binary_search(integers_, *number)) return false;
+      make_tight_room(integers_);
+      integers_.insert(std::ranges::lower_bound(integers_, *number), *number);
       if (integers_.size() > most_integers) grow();
       return true;
     }

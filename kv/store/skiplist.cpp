@@ -19,7 +19,7 @@ ScoredNode* ScoredNode::make(double score, std::string_view member, std::uint32_
 
 void ScoredNode::destroy(ScoredNode* node) { ::operator delete(node); }
 
-SkipList::SkipList() : head_(ScoredNode::make(0, {}, most_height)) {}
+SkipList::SkipList() : head_(ScoredNode::make(0, {}, 1)) {}
 
 SkipList::SkipList(SkipList&& other) noexcept
     : head_(std::exchange(other.head_, nullptr)),
@@ -37,7 +37,14 @@ std::uint32_t SkipList::random_height(std::uint64_t random) {
   return std::min(zeros / 2 + 1, most_height);
 }
 
+void SkipList::raise_head(std::uint32_t height) {
+  ScoredNode* higher = ScoredNode::make(0, {}, height);
+  std::copy_n(head_->links(), head_->height, higher->links());
+  ScoredNode::destroy(std::exchange(head_, higher));
+}
+
 void SkipList::insert(ScoredNode* node) {
+  if (node->height > head_->height) raise_head(node->height);
   std::array<ScoredNode*, most_height> before;
   std::array<std::size_t, most_height> rank;  // of before[level], counted from 1; 0 is the head
   ScoredNode* at = head_;

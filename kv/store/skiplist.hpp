@@ -50,6 +50,7 @@ class SkipList {
   void remove(ScoredNode* node);
 
   std::size_t size() const { return size_; }
+  std::size_t head_bytes() const { return sizeof(ScoredNode) + head_->height * sizeof(ScoredNode::Link); }
   ScoredNode* first() const { return head_->next(); }
   ScoredNode* last() const { return last_; }
   // 0 is the first.
@@ -74,7 +75,11 @@ class SkipList {
   }
 
  private:
-  ScoredNode* head_;  // no member; its `previous` is unused
+  void raise_head(std::uint32_t height);
+
+  // No member; its `previous` is unused. As high as the highest node there ever was: most lists are short,
+  // and links for `most_height` levels would be larger than all their members.
+  ScoredNode* head_;
   ScoredNode* last_ = nullptr;
   std::size_t size_ = 0;
   std::uint32_t height_ = 1;

@@ -56,8 +56,7 @@ SortedSet* SortedSet::copy(std::uint64_t seed) const {
 }
 
 std::size_t SortedSet::heap_size() const {
-  std::size_t size =
-      table_.bucket_bytes() + sizeof(ScoredNode) + SkipList::most_height * sizeof(ScoredNode::Link);
+  std::size_t size = table_.bucket_bytes() + order_.head_bytes();
   for (const ScoredNode* node = order_.first(); node != nullptr; node = node->next()) {
     size += sizeof(ScoredNode) + node->height * sizeof(ScoredNode::Link) + node->member_size;
   }
