@@ -217,9 +217,11 @@ TEST_P(PoolWaits, a_server_that_says_nothing_is_taken_for_dead_though_its_socket
     const auto sum = co_await pool.call<shop::add>(2, 3);
     EXPECT_FALSE(sum);
     EXPECT_EQ(sum.error().code, Errc::connection_lost);
-    EXPECT_EQ(sum.error().what,
-              peer.address() + " did not answer a ping in 10 ms: its connection was closed");
-    EXPECT_EQ(pool.servers().at(0).last_error, sum.error().what);
+    const std::string why = peer.address() + " did not answer a ping in 10 ms: its connection was closed";
+    // Where this process got no processor for 10 ms, the first ping failed before the call had left, and the
+    // call was made again.
+    EXPECT_TRUE(sum.error().what.starts_with(why)) << sum.error().what;
+    EXPECT_EQ(pool.servers().at(0).last_error, why);
   });
 }
 
