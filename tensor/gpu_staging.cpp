@@ -49,19 +49,22 @@ Result<std::byte*> GpuStaging::take(Gpu& gpu, std::size_t bytes) {
   return at;
 }
 
+GpuStaging::Block GpuStaging::oldest_spare() {
+  Block block = std::move(spare_.front());
+  spare_.erase(spare_.begin());
+  const std::size_t size = block.memory.bytes().size();
+  spare_bytes_ -= size;
+  if (block.pinned_by != nullptr) pinned_bytes_ -= size;
+  return block;
+}
+
 // Counts them as pinned already. What only waits to be used again makes room.
 bool GpuStaging::may_pin(std::size_t bytes) {
   std::vector<Block> dropped;
   bool fits = false;
   {
     const std::lock_guard lock(mutex_);
-    while (pinned_bytes_ + bytes > limits_.pinned_bytes && !spare_.empty()) {
-      const std::size_t size = spare_.front().memory.bytes().size();
-      spare_bytes_ -= size;
-      if (spare_.front().pinned_by != nullptr) pinned_bytes_ -= size;
-      dropped.push_back(std::move(spare_.front()));
-      spare_.erase(spare_.begin());
-    }
+    while (pinned_bytes_ + bytes > limits_.pinned_bytes && !spare_.empty()) dropped.push_back(oldest_spare());
     fits = pinned_bytes_ + bytes <= limits_.pinned_bytes;
     if (fits) pinned_bytes_ += bytes;
   }
@@ -78,13 +81,7 @@ void GpuStaging::give_back(std::byte* memory) {
     spare_bytes_ += found->second.memory.bytes().size();
     spare_.push_back(std::move(found->second));
     lent_.erase(found);
-    while (spare_bytes_ > limits_.keep_bytes) {
-      const std::size_t size = spare_.front().memory.bytes().size();
-      spare_bytes_ -= size;
-      if (spare_.front().pinned_by != nullptr) pinned_bytes_ -= size;
-      dropped.push_back(std::move(spare_.front()));
-      spare_.erase(spare_.begin());
-    }
+    while (spare_bytes_ > limits_.keep_bytes) dropped.push_back(oldest_spare());
   }
   end(std::move(dropped));
 }

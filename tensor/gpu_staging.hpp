@@ -46,6 +46,8 @@ class GpuStaging {
     Gpu* pinned_by = nullptr;  // null: not pinned
   };
   bool may_pin(std::size_t bytes);
+  // Takes it out of the counts; the caller holds the lock, and ends the block without it.
+  Block oldest_spare();
   static void end(std::vector<Block> blocks);
 
   const Limits limits_;
