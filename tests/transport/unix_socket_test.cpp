@@ -6,27 +6,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "tests/scratch_directory.hpp"
+
 namespace weir::transport {
 namespace {
 
-// A folder of the test's own, removed with it.
-struct Folder {
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-unix-socket.XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path); }
+using test::ScratchDirectory;
 
-  std::string socket() const { return path + "/s"; }
-  std::string path;
-};
+std::string socket_in(const ScratchDirectory& folder) { return folder.file("s"); }
 
 std::expected<ListeningUnixSocket, int> listen_at(const std::string& path, unsigned mode = 0) {
   return listen_unix(path, mode, 8);
@@ -42,86 +33,86 @@ unsigned mode_of(const std::string& path) {
 }
 
 TEST(UnixSocket, a_client_reaches_the_listener_at_the_path) {
-  const Folder folder;
-  const auto listening = listen_at(folder.socket());
+  const ScratchDirectory folder;
+  const auto listening = listen_at(socket_in(folder));
   ASSERT_TRUE(listening);
-  const auto client = connect_unix(folder.socket());
+  const auto client = connect_unix(socket_in(folder));
   ASSERT_TRUE(client);
   const OwnedFd accepted(::accept4(listening->fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
   EXPECT_TRUE(accepted);
 }
 
 TEST(UnixSocket, errors_are_those_of_the_system) {
-  const Folder folder;
-  const std::string too_long = folder.path + "/" + std::string(108, 'x');
-  EXPECT_EQ(connect_unix(folder.socket()).error(), ENOENT);
+  const ScratchDirectory folder;
+  const std::string too_long = folder.path() + "/" + std::string(108, 'x');
+  EXPECT_EQ(connect_unix(socket_in(folder)).error(), ENOENT);
   EXPECT_EQ(connect_unix(too_long).error(), ENAMETOOLONG);
   EXPECT_EQ(listen_at(too_long).error(), ENAMETOOLONG);
-  EXPECT_EQ(listen_at(folder.path + "/no/such/folder").error(), ENOENT);
+  EXPECT_EQ(listen_at(folder.path() + "/no/such/folder").error(), ENOENT);
 }
 
 TEST(UnixSocket, a_full_queue_is_said_at_once) {
-  const Folder folder;
-  const auto listening = listen_unix(folder.socket(), 0, 0);
+  const ScratchDirectory folder;
+  const auto listening = listen_unix(socket_in(folder), 0, 0);
   ASSERT_TRUE(listening);
-  const auto first = connect_unix(folder.socket());
+  const auto first = connect_unix(socket_in(folder));
   ASSERT_TRUE(first);
-  EXPECT_EQ(connect_unix(folder.socket()).error(), EAGAIN);
+  EXPECT_EQ(connect_unix(socket_in(folder)).error(), EAGAIN);
 }
 
 TEST(UnixSocket, the_file_goes_with_the_listener) {
-  const Folder folder;
+  const ScratchDirectory folder;
   {
-    const auto listening = listen_at(folder.socket());
+    const auto listening = listen_at(socket_in(folder));
     ASSERT_TRUE(listening);
-    EXPECT_TRUE(exists(folder.socket()));
+    EXPECT_TRUE(exists(socket_in(folder)));
   }
-  EXPECT_FALSE(exists(folder.socket()));
+  EXPECT_FALSE(exists(socket_in(folder)));
 }
 
 TEST(UnixSocket, the_file_of_a_server_that_took_the_path_since_stays) {
-  const Folder folder;
-  auto first = listen_at(folder.socket());
+  const ScratchDirectory folder;
+  auto first = listen_at(socket_in(folder));
   ASSERT_TRUE(first);
-  std::filesystem::remove(folder.socket());
-  const auto second = listen_at(folder.socket());
+  std::filesystem::remove(socket_in(folder));
+  const auto second = listen_at(socket_in(folder));
   ASSERT_TRUE(second);
   first->file.remove();
-  EXPECT_TRUE(exists(folder.socket()));
+  EXPECT_TRUE(exists(socket_in(folder)));
 }
 
 TEST(UnixSocket, what_a_killed_server_left_is_replaced) {
-  const Folder folder;
-  auto killed = listen_at(folder.socket());
+  const ScratchDirectory folder;
+  auto killed = listen_at(socket_in(folder));
   ASSERT_TRUE(killed);
   killed->fd.close();  // its file is still there
-  const auto next = listen_at(folder.socket());
+  const auto next = listen_at(socket_in(folder));
   ASSERT_TRUE(next);
-  EXPECT_TRUE(connect_unix(folder.socket()));
+  EXPECT_TRUE(connect_unix(socket_in(folder)));
 }
 
 TEST(UnixSocket, a_server_that_answers_keeps_its_path) {
-  const Folder folder;
-  const auto first = listen_at(folder.socket());
+  const ScratchDirectory folder;
+  const auto first = listen_at(socket_in(folder));
   ASSERT_TRUE(first);
-  EXPECT_EQ(listen_at(folder.socket()).error(), EADDRINUSE);
-  EXPECT_TRUE(connect_unix(folder.socket()));
+  EXPECT_EQ(listen_at(socket_in(folder)).error(), EADDRINUSE);
+  EXPECT_TRUE(connect_unix(socket_in(folder)));
 }
 
 TEST(UnixSocket, a_file_that_is_no_socket_is_left_alone) {
-  const Folder folder;
-  std::ofstream(folder.socket()) << "mine";
-  EXPECT_EQ(listen_at(folder.socket()).error(), EADDRINUSE);
-  EXPECT_EQ(std::filesystem::file_size(folder.socket()), 4U);
+  const ScratchDirectory folder;
+  std::ofstream(socket_in(folder)) << "mine";
+  EXPECT_EQ(listen_at(socket_in(folder)).error(), EADDRINUSE);
+  EXPECT_EQ(std::filesystem::file_size(socket_in(folder)), 4U);
 }
 
 TEST(UnixSocket, the_mode_is_not_lessened_by_the_umask) {
-  const Folder folder;
+  const ScratchDirectory folder;
   const mode_t before = ::umask(0077);
-  const auto listening = listen_at(folder.socket(), 0770);
+  const auto listening = listen_at(socket_in(folder), 0770);
   ::umask(before);
   ASSERT_TRUE(listening);
-  EXPECT_EQ(mode_of(folder.socket()), 0770U);
+  EXPECT_EQ(mode_of(socket_in(folder)), 0770U);
 }
 
 }  // namespace
