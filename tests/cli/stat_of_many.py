@@ -17,20 +17,11 @@ import tempfile
 import termios
 import unittest
 
+import programs_with_a_nic
+
 WEIR = os.path.abspath(sys.argv[1])
 PROGRAMS = 14
 FILES = 30  # enough for `weir stat` itself and a few of them
-
-OPEN_A_DEVICE = """
-import ctypes, sys
-verbs = ctypes.CDLL("libibverbs.so.1")
-verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
-verbs.ibv_open_device.restype = ctypes.c_void_p
-verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
-assert verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0])
-print("open", flush=True)
-sys.stdin.read()
-"""
 
 
 def few_files():
@@ -44,8 +35,7 @@ class StatOfMany(unittest.TestCase):
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": folder.name + "/runtime"}
         self.programs = []
         for _ in range(PROGRAMS):
-            program = subprocess.Popen([WEIR, "run", "--", sys.executable, "-c", OPEN_A_DEVICE], env=self.environment,
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            program = programs_with_a_nic.start(WEIR, self.environment)
             self.addCleanup(program.communicate)  # ends it: its input does
             self.programs.append(program)
         for program in self.programs:

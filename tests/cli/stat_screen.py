@@ -12,19 +12,10 @@ import tempfile
 import time
 import unittest
 
+import programs_with_a_nic
+
 WEIR = os.path.abspath(sys.argv[1])
 PROGRAMS = 12
-
-OPEN_A_DEVICE = """
-import ctypes, sys
-verbs = ctypes.CDLL("libibverbs.so.1")
-verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
-verbs.ibv_open_device.restype = ctypes.c_void_p
-verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
-assert verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0])
-print("open", flush=True)
-sys.stdin.read()
-"""
 
 
 class Terminal:
@@ -69,10 +60,8 @@ class StatScreen(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": folder.name + "/runtime", "LANG": "C.UTF-8", "LC_ALL": "",
                             "TERM": "xterm-256color", "NO_COLOR": ""}
-        self.pids = []
         for _ in range(PROGRAMS):
-            program = subprocess.Popen([WEIR, "run", "--", sys.executable, "-c", OPEN_A_DEVICE], env=self.environment,
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            program = programs_with_a_nic.start(WEIR, self.environment)
             self.addCleanup(program.communicate)  # ends it: its input does
             self.assertEqual(program.stdout.readline(), "open\n")
 
@@ -99,10 +88,10 @@ class StatScreen(unittest.TestCase):
         first = terminal.expect(lambda screen: "more lines)" in screen and "operations/s" in screen, "hidden lines")
         everybody = set(self.shown_pids(first))
         terminal.keys("j")
-        moved = terminal.expect(lambda screen: "(1 lines above" in screen, "line scrolled past")
+        moved = terminal.expect(lambda screen: "(lines: 1 above" in screen, "line scrolled past")
         self.assertEqual(self.shown_pids(moved)[0], self.shown_pids(first)[1])
         terminal.keys("Down")
-        terminal.expect(lambda screen: "(2 lines above" in screen, "second line scrolled past")
+        terminal.expect(lambda screen: "(lines: 2 above" in screen, "second line scrolled past")
         terminal.keys("G")
         last = terminal.expect(lambda screen: ", 0 below)" in screen, "end")
         everybody |= set(self.shown_pids(last))
@@ -117,7 +106,7 @@ class StatScreen(unittest.TestCase):
         terminal = self.stat(80, 40)
         terminal.keys("G", "j", "j")
         screen = terminal.expect(lambda screen: len(self.shown_pids(screen)) == PROGRAMS, "all programs")
-        self.assertNotIn("lines above", screen)
+        self.assertNotIn("(lines:", screen)
 
     def test_help_explains_each_column_and_goes_again(self):
         terminal = self.stat(80, 24)

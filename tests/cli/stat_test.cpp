@@ -122,9 +122,9 @@ TEST(StatTable, scrolls_its_lines_below_the_titles_and_no_further_than_the_end) 
     std::string_view said;
   };
   constexpr Case cases[] = {{0, 0, "(6 more lines)"},
-                            {1, 1, "(1 lines above, 5 below)"},
-                            {6, 6, "(6 lines above, 0 below)"},
-                            {SIZE_MAX, 6, "(6 lines above, 0 below)"}};
+                            {1, 1, "(lines: 1 above, 5 below)"},
+                            {6, 6, "(lines: 6 above, 0 below)"},
+                            {SIZE_MAX, 6, "(lines: 6 above, 0 below)"}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.first);
     TableWish wish{.sort = "pid", .queue_pairs = false, .lines = 6, .first = one.first};

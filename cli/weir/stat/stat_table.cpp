@@ -235,7 +235,7 @@ void scroll(std::vector<std::string>& text, std::size_t room, std::size_t& first
   text.resize(titles + shown);
   const std::size_t below = body - first - shown;
   text.push_back(first == 0 ? fmt::format("({} more lines)", below)
-                            : fmt::format("({} lines above, {} below)", first, below));
+                            : fmt::format("(lines: {} above, {} below)", first, below));
 }
 
 }  // namespace
