@@ -1,5 +1,4 @@
-// Where a hub is: rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT. Pure, but for
-// resolve().
+// Where a hub is: rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT. Pure, except resolve().
 #pragma once
 
 #include <cstdint>
@@ -17,19 +16,19 @@ std::string_view name_of(Transport);
 
 struct Address {
   Transport transport = Transport::rdma;
-  bool fallback_tcp = false;  // TCP where RDMA does not answer, and only then; a hub listens on both
+  bool fallback_tcp = false;  // peer: try TCP only if RDMA fails; hub: listen on both
   std::string host;           // an IPv6 address without its brackets
   std::uint16_t port = 0;
 };
 
 Result<Address> parse_address(std::string_view text);
-// Several, with commas between them: a hub listens on all. At least one.
+// One or more addresses, separated by commas; a hub listens on all of them.
 Result<std::vector<Address>> parse_addresses(std::string_view text);
-// Whether an address needs, or may use, an RDMA library.
+// Whether an address requires, or may use, an RDMA library.
 bool names_rdma(std::string_view text);
-// As parse_address() takes it, with another port.
+// Formats an address as parse_address() reads it, with the host and port of `at`.
 std::string text_of(const Address& address, const rdma::Endpoint& at);
-// May ask name servers: blocks.
+// Blocks: it may query name servers.
 Result<rdma::Endpoint> resolve(const Address& address);
 
 }  // namespace weir::tensor

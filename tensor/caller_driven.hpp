@@ -1,9 +1,9 @@
-// An io_context without a thread of its own: whoever waits runs it, one thread at a time.
+// An io_context without a thread of its own: the threads that wait for results run it, one at a time.
 //
-// The caller's thread does the work of its own fetch, so nothing is handed from thread to thread: for 4 KiB
-// that would cost more than the transfer. When several wait, one runs and the others sleep; it wakes them as
-// their work is done, and another goes on when it leaves. Threading: any thread; post()ed work runs in
-// whichever thread drives.
+// The calling thread does the work of its own fetch, so no work crosses threads: for 4 KiB the switch would
+// cost more than the transfer. When several threads wait, one drives the io_context and the others sleep. The
+// driver wakes them when something is done, and one of them takes over when it leaves. Threading: any thread;
+// work given to post() runs in whichever thread drives.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class CallerDriven {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // That long from now, or a year.
+  // Now plus `timeout`, capped at a year so that the sum cannot overflow.
   static Clock::time_point after(std::chrono::nanoseconds timeout) {
     const auto most = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(most);
@@ -34,11 +34,12 @@ class CallerDriven {
     asio::post(io_, std::move(work));
   }
 
-  // In the driving thread: something that a waiter may wait for is done.
+  // Call in the driving thread when something that a waiter may wait for is done.
   void progressed() { progress_ = true; }
 
-  // Until done() or `deadline`; whether it is done. `done` reads atomics, and what changes them says
-  // progressed(). What is ready at the deadline still runs, so that who never waits comes forward, too.
+  // Runs or waits until done() or `deadline`; returns done(). `done` may read only atomics, and the code that
+  // changes them calls progressed(). At the deadline, handlers that are ready still run, so a caller with a
+  // zero timeout makes progress too.
   template <class Done>
   bool run_until(Done done, Clock::time_point deadline) {
     std::unique_lock lock(mutex_);
@@ -59,7 +60,7 @@ class CallerDriven {
         drive(done, deadline);
       lock.lock();
       driving_ = false;
-      if (followers_ > 0) changed_.notify_all();  // one of them drives on
+      if (followers_ > 0) changed_.notify_all();  // wake one to drive
       if (late) return done();
     }
     return true;
@@ -73,7 +74,7 @@ class CallerDriven {
       wake_followers();
     }
   }
-  // Bounded, as an engine that spins always has something ready.
+  // Bounded, because an engine that polls always has another handler ready.
   template <class Done>
   void run_ready(const Done& done) {
     for (int i = 0; i < most_ready && !done() && io_.poll_one() > 0; ++i) wake_followers();
@@ -90,7 +91,7 @@ class CallerDriven {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool driving_ = false;
-  std::atomic<int> followers_ = 0;  // changes under mutex_; the driver looks without
+  std::atomic<int> followers_ = 0;  // changes under mutex_; the driver reads it without the lock
   std::atomic<bool> progress_ = false;
 };
 

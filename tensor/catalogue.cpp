@@ -29,7 +29,7 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
   auto version = std::make_shared<Version>();
   version->data = std::move(data);
   Published published;
-  VersionPtr before;  // let go of outside the lock: its owner may take its time
+  VersionPtr before;  // released outside the lock: its owner's destructor may be slow
   const std::lock_guard lock(mutex_);
   const auto [known, is_new] = ids_.try_emplace(std::string(name), 0);
   if (is_new) {
@@ -59,7 +59,7 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
 }
 
 bool Catalogue::retire(Name& name) {
-  // One owner: us. Nobody reads it, so it goes.
+  // If ours is the only reference, no reader has the version, so it can go.
   if (name.newest != nullptr && name.newest.use_count() > 1) name.older.push_back(name.newest);
   std::erase_if(name.older, [](const std::weak_ptr<const Version>& each) { return each.expired(); });
   bool revoked = false;

@@ -1,9 +1,9 @@
-// What a hub has published: for each name its newest version, and the older ones that somebody still reads.
+// What a hub has published: the newest version of each name, and the older ones that are still being read.
 //
-// A version never changes. When the next one comes it lives on while a reader has it (a VersionPtr); of those
-// there are `keep` a name, and beyond that the oldest is revoked: whoever has it and is not being sent it
-// lets go, and its reader gets Superseded. A name gets a number when it is first published, which it keeps.
-// Threading: any thread.
+// A version never changes. When a newer one is published, the old one lives on as long as a reader holds it
+// (a VersionPtr). At most `keep` superseded versions of a name are held; beyond that the oldest is revoked:
+// sessions that are not already sending it drop it, and their readers get Errc::superseded. A name gets its
+// number when it is first published, and keeps it. Threading: any thread.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@
 namespace weir::tensor {
 
 struct Version {
-  std::uint64_t number = 0;       // of its name, from 1
-  std::uint64_t metadata_id = 0;  // of this hub; versions of a name with equal metadata have the same
+  std::uint64_t number = 0;       // counted for each name, from 1
+  std::uint64_t metadata_id = 0;  // unique within this hub; equal for versions of a name with equal metadata
   std::shared_ptr<const Source> metadata_source;  // the encoded block
   std::shared_ptr<const Source> data;
   mutable std::atomic<bool> revoked = false;
@@ -36,12 +36,12 @@ using VersionPtr = std::shared_ptr<const Version>;
 class Catalogue {
  public:
   struct Limits {
-    std::uint32_t keep = 2;  // superseded versions of a name that readers may hold on to
+    std::uint32_t keep = 2;  // superseded versions of a name that readers may still hold
     std::size_t most_names = 1 << 20;
   };
   struct Published {
     std::uint64_t version = 0;
-    bool revoked = false;  // an older one was
+    bool revoked = false;  // an older version was revoked
   };
   struct Found {
     std::uint32_t name_id = 0;  // 0: never published
@@ -50,22 +50,23 @@ class Catalogue {
 
   explicit Catalogue(const Limits& limits) : limits_(limits) {}
 
-  // bad_array: the name or the metadata; too_much: names.
+  // Errc::bad_array: the name or the metadata cannot be published. Errc::too_much: the hub has most_names.
   Result<Published> publish(std::string_view name, const Metadata& metadata,
                             std::shared_ptr<const Source> data);
-  // No more versions of it are handed out until it is published again, with the next number. False: there is
-  // none.
+  // Stops serving the name until it is published again, which continues its numbering. Returns false if the
+  // name has no version.
   bool withdraw(std::string_view name);
 
   Found find(std::string_view name) const;
   Found find(std::uint32_t name_id) const;
-  // Of at most `most` names, in the order in which they were first published.
+  // Lists at most `most` names, in the order in which they were first published.
   std::vector<CatalogueEntry> list(std::size_t most) const;
-  // That list as a version to send, made anew each time; its metadata have the number `metadata_id`.
+  // The same list as a version to send, encoded anew on each call, with `metadata_id` as its metadata's
+  // number.
   VersionPtr listing(std::uint64_t metadata_id) const;
-  // Those that readers still hold, superseded ones included.
+  // Bytes of all versions that are still held, superseded ones included.
   std::uint64_t live_bytes() const;
-  // Of those bytes.
+  // What kind of memory those bytes lie in.
   MemoryTiers memory() const;
 
  private:
@@ -73,8 +74,8 @@ class Catalogue {
     std::string name;
     std::uint64_t versions = 0;
     VersionPtr newest;
-    std::vector<std::byte> metadata;  // of the newest, encoded
-    std::string what;                 // of the newest, as list() says it
+    std::vector<std::byte> metadata;  // the newest version's, encoded
+    std::string what;                 // the newest version's description, for list()
     std::uint64_t metadata_id = 0;
     std::deque<std::weak_ptr<const Version>> older;  // oldest first
   };
@@ -84,7 +85,7 @@ class Catalogue {
   const Limits limits_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::uint32_t> ids_;
-  std::deque<Name> names_;  // by number, from 1
+  std::deque<Name> names_;  // name id n is names_[n - 1]
   std::uint64_t metadata_ids_ = 0;
 };
 

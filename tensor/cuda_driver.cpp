@@ -13,7 +13,7 @@ bool find(void* library, const char* name, Function*& into) {
   return into != nullptr;
 }
 
-// The versions that cuda.h has had since CUDA 6.5.
+// Looks up each function under the version suffix that cuda.h has used since CUDA 6.5.
 bool find_all(void* library, CudaDriver& cuda) {
   return find(library, "cuInit", cuda.init) && find(library, "cuDeviceGet", cuda.device_get) &&
          find(library, "cuDevicePrimaryCtxRetain", cuda.primary_context_retain) &&

@@ -1,7 +1,8 @@
-// NVIDIA's driver, libcuda.so.1, loaded when a program first names GPU memory: nothing of CUDA is needed to
-// build, or to run without GPUs.
+// NVIDIA's driver, libcuda.so.1, loaded when a program first uses GPU memory. Building Weir, and running it
+// without GPUs, needs nothing from CUDA.
 //
-// Only what copies need is declared here. The numbers are those of the driver's stable interface (cuda.h).
+// Only the functions that copying needs are declared here, with the numbers of the driver's stable interface
+// (cuda.h).
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ struct CudaDriver {
   Status (*host_unregister)(void* memory);
   Status (*error_string)(Status, const char** text);
 
-  // Loaded and initialised once for the process; a failure is for good, too. no_gpu.
+  // Loads and initialises the driver once for the process; a failure is remembered as well. Errc::no_gpu.
   static Result<const CudaDriver*> get();
   std::string text(Status) const;
 };

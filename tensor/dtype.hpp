@@ -1,5 +1,5 @@
-// What an element is, in DLPack's numbers (dlpack.h, DLDataTypeCode), so that every DLPack dtype passes
-// through, also those that numpy has no name for. Pure.
+// The type of an element, in DLPack's numbers (dlpack.h, DLDataTypeCode), so that every DLPack dtype passes
+// through, including those that numpy has no name for. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct DType {
   std::uint8_t bits = 32;  // of one lane
   std::uint16_t lanes = 1;
 
-  // Elements are whole bytes: narrower ones travel as uint8 that the program packed itself.
+  // Elements are whole bytes. A program packs narrower ones itself and sends them as uint8.
   bool valid() const { return bits > 0 && bits <= 128 && lanes > 0 && (bits * lanes) % 8 == 0; }
   std::size_t bytes() const { return std::size_t{bits} * lanes / 8; }
   bool operator==(const DType&) const = default;

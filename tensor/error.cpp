@@ -9,7 +9,7 @@ namespace {
 struct Row {
   std::string_view name, next_step;
 };
-// By number.
+// In the order of Errc.
 constexpr std::array<Row, 15> rows = {{
     {"ok", "Nothing went wrong."},
     {"not_published", "Publish the array first, or give fetch a timeout to wait for it."},

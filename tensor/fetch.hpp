@@ -1,7 +1,7 @@
-// One fetch or push on its way, from the caller's wish to what came of it.
+// One fetch or push in progress: the request and its result.
 //
-// Ownership: shared by the caller, who waits for `done`, and the session that works on it. Threading: all but
-// `done` belongs to the session's thread until `done` is true, and to the caller's afterwards.
+// Ownership: shared by the caller, who waits for `done`, and the session that works on it. Threading: until
+// `done` is true, everything but `done` belongs to the session's thread; afterwards it belongs to the caller.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@
 
 namespace weir::tensor {
 
-// What a reader has of a name.
+// One version of a name, as a reader holds it.
 struct Fetched {
   std::uint64_t version = 0;
-  std::uint64_t generation = 0;   // of the hub
-  std::uint64_t metadata_id = 0;  // of that hub: equal for versions of a name with equal metadata
+  std::uint64_t generation = 0;   // the hub's
+  std::uint64_t metadata_id = 0;  // unique within that hub; equal for versions of a name with equal metadata
   std::shared_ptr<const Metadata> metadata;
   std::span<std::byte> data;     // in `out`, or in `memory`
-  std::shared_ptr<void> memory;  // keeps data, where it is not the caller's
+  std::shared_ptr<void> memory;  // owns `data` unless the caller's `out` does
 };
 
 // The caller's own memory for a single array.
@@ -35,29 +35,30 @@ struct Out {
 };
 
 struct Fetch {
-  // The wish.
+  // The request.
   std::string name;
   std::uint64_t newer_than = 0;
-  std::uint64_t generation = 0;  // of the hub that newer_than is of; 0: whichever is there
+  std::uint64_t generation = 0;  // the hub that newer_than refers to; 0: any hub
   bool wait = false;
-  bool follow = false;  // one of several destinations that are there ahead for the next versions
+  bool follow = false;  // one of several requests that a Follower posts ahead for the next versions
   std::optional<Out> out;
-  // A push instead: what the hub is to have.
+  // Set for a push: what to send to the hub.
   std::shared_ptr<const Source> pushed, pushed_metadata;
 
-  // What came of it.
+  // The result.
   Fetched fetched;
   std::optional<Error> failed;
-  std::atomic<bool> done = false;  // released when the above is written
+  // Stored with release after all results are written; the waiter loads it with acquire.
+  std::atomic<bool> done = false;
 
-  // The session's.
+  // Private to the session.
   enum class Stage : std::uint8_t { queued, asked, asked_metadata, asked_data, reading };
   Stage stage = Stage::queued;
   std::uint32_t index = 0;
   bool cancelled = false;
-  bool superseded = false;  // told while we were reading
+  bool superseded = false;  // the hub said so while we were still reading
   std::uint64_t metadata_id = 0;
-  std::vector<std::byte> metadata_block;  // where a long one is written to
+  std::vector<std::byte> metadata_block;  // receives metadata that are too long for a message
 };
 
 }  // namespace weir::tensor

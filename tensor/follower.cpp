@@ -20,8 +20,8 @@ Follower::~Follower() {
     if (!each->done) core_->drop(std::move(each));
 }
 
-// One until something came: what is posted before the metadata are known has no destination, and each would
-// have to be asked for again.
+// Before the first version only one request is posted: without the metadata a request has no destination, so
+// each one would cost a second round trip.
 void Follower::post_ahead() {
   const std::size_t wanted = generation_ != 0 ? ahead_ : 1;
   while (posted_.size() < wanted) {
@@ -36,7 +36,7 @@ void Follower::post_ahead() {
 }
 
 std::optional<Result<Fetched>> Follower::take() {
-  // There is a newer one, and that is what a follower wants: it is asked for again.
+  // A newer version exists, which is all a follower cares about: drop the failed request and post another.
   std::erase_if(posted_, [](const auto& each) {
     return each->done.load(std::memory_order_acquire) && each->failed &&
            each->failed->code == Errc::superseded;
@@ -54,14 +54,14 @@ std::optional<Result<Fetched>> Follower::take() {
   if (lowest != posted_.end()) {
     Fetched fetched = std::move((*lowest)->fetched);
     posted_.erase(lowest);
-    // Of another hub, whatever it has is new.
+    // A hub with another generation numbers its versions anew, so whatever it has counts as new.
     if (fetched.generation == generation_ && fetched.version <= newer_than_) return take();
     newer_than_ = fetched.version;
     generation_ = fetched.generation;
     return fetched;
   }
   if (!failed) return std::nullopt;
-  // What goes with a hub goes together: it is told once.
+  // When a hub goes, all requests fail together; report that once.
   std::erase_if(posted_, [](const auto& each) { return each->done && each->failed.has_value(); });
   return std::unexpected(*failed);
 }
@@ -72,7 +72,7 @@ Result<Fetched> Follower::next(std::chrono::nanoseconds timeout) {
   const auto deadline = CallerDriven::after(timeout);
   while (true) {
     post_ahead();
-    // Once more after the deadline: what is there already costs no time.
+    // Check once more after the deadline: a version that has already arrived is still returned.
     const bool some = core_->wait_any(posted_, deadline);
     if (std::optional<Result<Fetched>> taken = take()) return std::move(*taken);
     if (!some) return fail(Errc::timed_out, "'" + name_ + "' has no newer version yet");

@@ -1,12 +1,14 @@
-// Each next version of a name, for one who reads them all (Peer::follow).
+// Delivers each next version of a name to a caller that reads them all (Peer::follow).
 //
-// Destinations for the next versions of a name are at the hub before there are any: a version is written to
-// the oldest as soon as it is published, also while this program is busy with the one before, and next()
-// finds it there. With `ahead` of them, a busy program misses no version of the next `ahead` - 1; later ones
-// are skipped, and the newest is what comes next: a follower never hears `superseded`.
+// The follower posts requests with destinations ahead of publication. The hub writes a version to the oldest
+// destination as soon as it is published, even while this program is busy with the previous version, and
+// next() finds it there. With `ahead` destinations a busy program can fall `ahead` - 1 versions behind
+// without missing one; beyond that, versions are skipped and next() returns the newest. A follower never gets
+// Errc::superseded.
 //
-// Versions rise. When the hub goes next() says peer_gone once, and the following one begins with what the
-// next hub has. One thread at a time; it may outlive the Peer, whose connection it keeps.
+// Version numbers only rise. When the hub goes, next() returns peer_gone once; the call after that starts
+// with whatever the next hub has. One thread at a time. It may outlive the Peer, whose connection it keeps
+// open.
 #pragma once
 
 #include <chrono>
@@ -28,7 +30,7 @@ class Follower {
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
 
-  // What a fetch gives; timed_out leaves the destinations where they are.
+  // Returns what a fetch returns; after timed_out the destinations stay posted.
   Result<Fetched> next(std::chrono::nanoseconds timeout);
 
  private:
@@ -36,7 +38,7 @@ class Follower {
   Follower(std::shared_ptr<PeerCore> core, std::string name, std::uint64_t newer_than,
            std::uint64_t generation, std::uint32_t ahead);
   void post_ahead();
-  // The lowest version that came; nothing if none did, or the first error.
+  // The lowest version that has arrived, or else the first error; nothing if no request has finished.
   std::optional<Result<Fetched>> take();
 
   const std::shared_ptr<PeerCore> core_;

@@ -8,8 +8,8 @@
 namespace weir::tensor {
 namespace {
 
-constexpr unsigned non_blocking = 1;  // CU_STREAM_NON_BLOCKING: the default stream's work is not ours
-constexpr unsigned portable = 1;      // CU_MEMHOSTREGISTER_PORTABLE: for every GPU of the process
+constexpr unsigned non_blocking = 1;  // CU_STREAM_NON_BLOCKING: do not wait for the default stream
+constexpr unsigned portable = 1;      // CU_MEMHOSTREGISTER_PORTABLE: pinned for every GPU of the process
 
 CudaDriver::DevicePointer pointer(const void* gpu) { return reinterpret_cast<std::uintptr_t>(gpu); }
 
@@ -32,7 +32,7 @@ Result<Gpu*> Gpu::make(int number) {
   if (!cuda) return std::unexpected(cuda.error());
   int device = 0;
   void *context = nullptr, *stream = nullptr, *popped = nullptr;
-  // The context that CUDA's runtime, and so torch and CuPy, use.
+  // The primary context, which CUDA's runtime and so torch and CuPy use.
   CudaDriver::Status status = (*cuda)->device_get(&device, number);
   if (status == 0) status = (*cuda)->primary_context_retain(&context, device);
   if (status == 0) status = (*cuda)->context_push(context);
@@ -47,7 +47,7 @@ Result<Gpu*> Gpu::make(int number) {
 
 Result<Gpu*> Gpu::open(int number) {
   static std::mutex mutex;
-  static auto* const opened = new std::map<int, Gpu*>;  // outlives what a program does while it ends
+  static auto* const opened = new std::map<int, Gpu*>;  // leaked: used while the process exits
   const std::lock_guard lock(mutex);
   if (const auto found = opened->find(number); found != opened->end()) return found->second;
   Result<Gpu*> made = make(number);

@@ -1,9 +1,9 @@
-// A GPU whose memory arrays lie in: their bytes to host memory and back.
+// A GPU whose memory holds arrays: copies their bytes to host memory and back.
 //
-// Order: copies run on a stream of our own. Whoever wrote an array, or still reads what is to be overwritten,
-// makes `stream()` wait for that (DLPack's `stream`) before the copy begins; wait() returns when all copies
-// are done, and what is begun afterwards, on any stream, sees them. Threading: any thread. A Gpu lives as
-// long as the process.
+// Order: copies run on a stream of our own. Before a copy begins, make `stream()` wait for the work that
+// writes the source or still reads the destination (DLPack's `stream`). wait() returns when all copies are
+// done; work submitted afterwards, on any stream, sees them. Threading: any thread. A Gpu lives as long as
+// the process.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,18 @@ namespace weir::tensor {
 
 class Gpu {
  public:
-  // By CUDA's number of it, which is DLPack's device_id. no_gpu.
+  // `number` is CUDA's device number, which is also DLPack's device_id. Errc::no_gpu.
   static Result<Gpu*> open(int number);
 
   void* stream() const { return stream_; }
-  // These begin a copy. `gpu` is what CUDA or DLPack says; memory that is not this GPU's is an error, no_gpu.
+  // These start a copy. `gpu` is an address from CUDA or DLPack; memory of another device is an error,
+  // no_gpu.
   Result<void> to_host(std::span<std::byte> to, const void* gpu);
   Result<void> to_gpu(void* gpu, std::span<const std::byte> from);
   Result<void> wait();
 
-  // Host memory that the GPU reads and writes itself, several times as fast as through the driver's own
-  // buffers. False: it cannot be pinned, and stays ordinary memory.
+  // Pins host memory, so that the GPU reads and writes it directly: several times as fast as through the
+  // driver's own buffers. Returns false if it cannot be pinned; it stays ordinary memory.
   bool pin(std::span<std::byte> memory);
   void unpin(std::span<std::byte> memory);
 
@@ -34,7 +35,7 @@ class Gpu {
   Gpu(const CudaDriver& cuda, void* context, void* stream)
       : cuda_(cuda), context_(context), stream_(stream) {}
   static Result<Gpu*> make(int number);
-  // Calls one of the driver's functions with this GPU's context.
+  // Calls one of the driver's functions with this GPU's context current.
   template <class Call>
   Result<void> with_context(const char* what, Call call);
 

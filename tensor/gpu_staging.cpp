@@ -58,7 +58,8 @@ GpuStaging::Block GpuStaging::oldest_spare() {
   return block;
 }
 
-// Counts them as pinned already. What only waits to be used again makes room.
+// Reserves `bytes` of the pinned budget, dropping spare blocks to make room. Returns false if they do not
+// fit.
 bool GpuStaging::may_pin(std::size_t bytes) {
   std::vector<Block> dropped;
   bool fits = false;
@@ -86,7 +87,7 @@ void GpuStaging::give_back(std::byte* memory) {
   end(std::move(dropped));
 }
 
-// Outside the lock: the driver takes its time.
+// Call without the lock: unpinning is slow.
 void GpuStaging::end(std::vector<Block> blocks) {
   for (const Block& each : blocks)
     if (each.pinned_by != nullptr) each.pinned_by->unpin(each.memory.bytes());

@@ -1,11 +1,11 @@
-// Host memory that arrays of GPUs pass through, because the software NIC reaches no GPU's memory: the third
-// of the three paths, "staged".
+// Host memory through which GPU arrays pass, because the software NIC cannot reach a GPU's memory. Of the
+// three paths this is the one called "staged".
 //
-// It is shared memory, which the software NIC of another process maps, and pinned, so that the GPU copies to
-// it and from it at full speed. Making such memory takes longer than a copy through it, so it is used again:
-// at most `keep_bytes` wait for that, and at most `pinned_bytes` are pinned; what is beyond stays ordinary
-// shared memory, which is slower and nothing else. Ownership: what take() gave goes back by give_back(),
-// once. Threading: any thread.
+// It is shared memory, which the software NIC of another process maps, and it is pinned, so that the GPU
+// copies to and from it at full speed. Allocating and pinning takes longer than a copy, so blocks are reused:
+// at most `keep_bytes` are kept for reuse, and at most `pinned_bytes` are pinned. Blocks beyond that are
+// ordinary shared memory, which is only slower. Ownership: every block from take() is returned with
+// give_back() exactly once. Threading: any thread.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ class GpuStaging {
     std::size_t pinned_bytes = std::size_t{2} << 30;
   };
   explicit GpuStaging(Limits limits) : limits_(limits) {}
-  // What is still lent goes, too.
+  // Frees blocks that were not given back, too.
   ~GpuStaging();
   GpuStaging(const GpuStaging&) = delete;
   GpuStaging& operator=(const GpuStaging&) = delete;
-  // The process's own; never destroyed.
+  // The process's own instance; never destroyed.
   static GpuStaging& of_process();
 
-  // That much, on pages of its own; what is in it is unspecified. too_much.
+  // A block of that size, on pages of its own and not zeroed. Errc::too_much.
   Result<std::byte*> take(Gpu& gpu, std::size_t bytes);
   void give_back(std::byte* memory);
 
@@ -46,14 +46,15 @@ class GpuStaging {
     Gpu* pinned_by = nullptr;  // null: not pinned
   };
   bool may_pin(std::size_t bytes);
-  // Takes it out of the counts; the caller holds the lock, and ends the block without it.
+  // Removes the oldest spare block from the counts. The caller holds the lock, and unpins the block after
+  // releasing it.
   Block oldest_spare();
   static void end(std::vector<Block> blocks);
 
   const Limits limits_;
   mutable std::mutex mutex_;
   std::map<std::byte*, Block> lent_;
-  std::vector<Block> spare_;  // the longest unused first
+  std::vector<Block> spare_;  // least recently used first
   std::size_t spare_bytes_ = 0, pinned_bytes_ = 0;
 };
 

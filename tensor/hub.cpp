@@ -77,12 +77,12 @@ class Hub::Core {
   HubSession::Shared shared_;
   std::string local_;
   std::atomic<std::uint64_t> direct_bytes_ = 0, packed_bytes_ = 0;
-  std::atomic<bool> looking_ = false;  // look_again() is on its way
+  std::atomic<bool> looking_ = false;  // look_again() is posted
   std::mutex getting_;
-  std::condition_variable got_;  // a version is there that get() may wait for
+  std::condition_variable got_;  // signalled on each publication while get() waits
   std::atomic<std::uint32_t> getters_ = 0;
   ServingThread thread_{"weir-tensor"};
-  // Of the thread:
+  // Used only on the hub's thread:
   std::shared_ptr<rdma::Arrivals> arrivals_;
   rdma::Engine* engine_ = nullptr;
   std::list<std::unique_ptr<rdma::Listener>> listeners_;
@@ -90,7 +90,7 @@ class Hub::Core {
   std::list<HubSession> sessions_;
 };
 
-// Takes one connection after the other until the arrivals are gone.
+// Accepts one connection after the other until the arrivals are closed.
 struct Hub::Core::Accepted final : rdma::IoOp<std::error_code, rdma::ConnectionLife*> {
   explicit Accepted(Core& hub) : core(&hub) {}
   void complete(std::error_code failed, rdma::ConnectionLife* connection) override {
@@ -124,7 +124,7 @@ Result<void> Hub::Core::open(const rdma::Result<rdma::Provider>& provider, const
   return {};
 }
 
-// At one port: where any will do, at one that both have.
+// Listens for TCP and RDMA at one port. For port 0, retries until a port is free for both.
 Result<rdma::Endpoint> Hub::Core::open_both(const rdma::Result<rdma::Provider>& provider,
                                             const rdma::Endpoint& at) {
   for (int tries = 8;; --tries) {
@@ -218,7 +218,7 @@ Result<std::uint64_t> Hub::Core::publish(std::string_view name, std::span<const 
   return published->version;
 }
 
-// Whoever waits counts itself before it looks, so either it saw this version or we see it.
+// A waiter increments the count before it looks, so either it sees this version or we see the waiter.
 void Hub::Core::tell(const Catalogue::Published& published) {
   if ((published.revoked || shared_.waiting > 0) && !looking_.exchange(true))
     asio::post(thread_.io(), [this] { look_again(); });
@@ -265,11 +265,11 @@ Result<Held> Hub::Core::get(std::string_view name, std::uint64_t newer_than,
 }
 
 void Hub::Core::look_again() {
-  looking_ = false;  // before the look: what is published from now on asks again
+  looking_ = false;  // cleared first, so that a version published from now on posts another look
   for (HubSession& each : sessions_) each.look_again();
 }
 
-// --- the face
+// --- the public class
 
 Hub::Hub(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
@@ -283,7 +283,7 @@ Result<std::unique_ptr<Hub>> Hub::listen(std::string_view address,
   Result<PushRules> rules = PushRules::make(settings.push);
   if (!rules) return std::unexpected(rules.error());
   std::random_device random;
-  const std::uint64_t generation = (std::uint64_t{random()} << 32 | random()) | 1;  // 0 is no hub
+  const std::uint64_t generation = (std::uint64_t{random()} << 32 | random()) | 1;  // 0 means "no hub"
   std::unique_ptr<Hub> hub(new Hub(std::make_unique<Core>(settings, std::move(*rules), generation)));
   if (Result<void> started = hub->core_->start(provider, *parsed); !started)
     return std::unexpected(started.error());

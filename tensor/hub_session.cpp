@@ -5,7 +5,7 @@
 
 namespace weir::tensor {
 namespace {
-constexpr std::size_t most_followed = 1024;  // names of one connection
+constexpr std::size_t most_followed = 1024;  // for each connection
 }
 
 HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
@@ -52,19 +52,19 @@ void HubSession::on(const wire::Request& request) {
     return broke("a request in a slot that is in use");
   ++shared_.stats.requests;
   slot.request = request;
-  // Versions of another hub say nothing about ours.
+  // Version numbers from another hub mean nothing here.
   if (request.generation != shared_.generation) {
     slot.request.newer_than = 0;
     slot.request.metadata_id = 0;
     if (request.name_id != 0) return refuse(slot, Errc::peer_gone, "the request is for another hub");
   }
-  set(slot, State::waiting);  // before the look, so that a publisher sees one of us
+  set(slot, State::waiting);  // before looking, so that a concurrent publisher counts this request
   try_answer(slot);
 }
 
 bool HubSession::try_answer(Pending& slot) {
   const wire::Request& request = slot.request;
-  // Numbers that no catalogue gives, so that no reader's old list passes for the new one.
+  // Listings get version numbers that no catalogue uses, so an old list never passes for a newer one.
   if (request.name == names_of_hub) {
     const std::uint64_t number = ++shared_.listings | std::uint64_t{1} << 63;
     answer(slot, {0, shared_.catalogue.listing(number)});
@@ -91,7 +91,7 @@ std::uint64_t HubSession::seen_by(const wire::Request& request, std::uint32_t na
   return std::max(request.newer_than, known != followed_.end() ? known->second : 0);
 }
 
-// What is forgotten comes a second time at worst, and its follower drops it.
+// If an entry is dropped, the follower may get a version twice; it ignores the second.
 void HubSession::remember(const wire::Request& request, const Catalogue::Found& found) {
   if (!request.follow) return;
   if (followed_.size() >= most_followed && !followed_.contains(found.name_id)) followed_.clear();
@@ -122,7 +122,7 @@ void HubSession::answer(Pending& slot, const Catalogue::Found& found) {
 
 void HubSession::on(const wire::ReRequest& request) {
   Pending* slot = pending(request.index);
-  if (slot == nullptr) return;  // it was superseded, and its ERROR_STATUS is under way
+  if (slot == nullptr) return;  // superseded: an ERROR_STATUS is on its way to the peer
   if (slot->state != State::offered) return broke("a RE_REQUEST that no META_DATA_UPDATE asked for");
   const Version& version = *slot->version;
   const Source& source = request.of_metadata ? *version.metadata_source : *version.data;
@@ -131,7 +131,7 @@ void HubSession::on(const wire::ReRequest& request) {
   transfer(*slot, request.to, request.of_metadata);
 }
 
-// The metadata's reader comes back for the data; the data's is done.
+// After a transfer of metadata the request stays open for the data; after the data it is done.
 void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadata) {
   const VersionPtr version = slot.version;
   const std::shared_ptr<const Source>& source = of_metadata ? version->metadata_source : version->data;
@@ -139,7 +139,7 @@ void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadat
   if (!of_metadata) set(slot, State::free);
   ++shared_.stats.written;
   shared_.stats.written_bytes += source->bytes();
-  // The version stays while it is sent: its data does.
+  // The source shares ownership of the version, so the data live until they are sent.
   link_->write(Transfer{.source = std::shared_ptr<const Source>(version, source.get()),
                         .to = to,
                         .record = {.generation = shared_.generation,
@@ -149,7 +149,7 @@ void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadat
                                    .kind = of_metadata ? 1U : 0U}});
 }
 
-// False: this version cannot be read by its reader.
+// Returns false if the peer cannot read this version itself.
 bool HubSession::locate(Pending& slot) {
   Result<std::vector<wire::Memory>> places = link_->expose(*slot.version->data);
   if (!places) return false;
@@ -172,7 +172,7 @@ void HubSession::on(const wire::Push& push) {
 
 void HubSession::on(const wire::Done& done) {
   Pending* slot = pending(done.index);
-  if (slot == nullptr || slot->state != State::located) return;  // it was superseded meanwhile
+  if (slot == nullptr || slot->state != State::located) return;  // superseded meanwhile
   set(*slot, State::free);
 }
 

@@ -1,9 +1,9 @@
 // A hub's end of the conversation with one peer (docs/tensors.md).
 //
-// A request waits for a version (waiting), or holds one: while the peer makes room for changed metadata
-// (offered), or reads it itself (located). What it is sent is held by the link. A peer has at most
-// wire::slots requests and pushes; one that breaks the protocol loses its link, and nobody else anything.
-// Threading: the link's.
+// A request waits for a version (waiting), or holds one: while the peer prepares memory for changed metadata
+// (offered), or while it reads the version itself (located). During a transfer the link holds the version. A
+// peer has at most wire::slots requests and pushes. A peer that breaks the protocol loses its own link and
+// affects no other. Threading: the link's.
 #pragma once
 
 #include <array>
@@ -20,41 +20,41 @@ namespace weir::tensor {
 
 struct HubStats {
   std::uint64_t connections = 0, connections_made = 0;
-  std::uint64_t requests = 0;  // first ones
+  std::uint64_t requests = 0;  // without the repeats that follow a META_DATA_UPDATE
   std::uint64_t written = 0;   // transfers that the hub wrote
   std::uint64_t written_bytes = 0;
-  std::uint64_t located = 0;  // that their readers read themselves
+  std::uint64_t located = 0;  // versions that their readers read themselves
   std::uint64_t metadata_updates = 0;
-  std::uint64_t direct_bytes = 0;     // published, and sent from where they lie
-  std::uint64_t packed_bytes = 0;     // published in trees of small tensors, and copied together
-  std::uint64_t superseded = 0;       // readers that were too slow for `keep`
-  std::uint64_t broken = 0;           // links ended because of what a peer sent
-  std::uint64_t tcp_connections = 0;  // of the connections
-  std::uint64_t pushes = 0;           // that became versions
+  std::uint64_t direct_bytes = 0;     // published bytes that are sent from where they lie
+  std::uint64_t packed_bytes = 0;     // published bytes of small tensors in trees, copied together
+  std::uint64_t superseded = 0;       // readers that fell behind by more than `keep` versions
+  std::uint64_t broken = 0;           // links ended because the peer broke the protocol
+  std::uint64_t tcp_connections = 0;  // included in `connections`
+  std::uint64_t pushes = 0;           // pushes that became versions
   std::uint64_t pushed_bytes = 0;
-  std::uint64_t pushed_held_bytes = 0;  // that pushed versions, and pushes under way, hold now
-  std::uint64_t frames = 0;  // of messages that came: fewer than messages, where peers send several at once
+  std::uint64_t pushed_held_bytes = 0;  // held now by pushed versions and pushes in progress
+  std::uint64_t frames = 0;             // received; fewer than messages where peers batch several
 };
 
 class HubSession final : public LinkEvents {
  public:
-  // What sessions of a hub share.
+  // Shared by all sessions of a hub.
   struct Shared {
     const Catalogue& catalogue;
     const std::uint64_t generation;
-    std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; a publisher looks whether there are any
+    std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; publishers check whether it is 0
     PushReceiver::Shared& pushes;
     HubStats stats = {};
     std::uint64_t listings = 0;
   };
 
-  // `gone` runs once, last; it may destroy the session.
+  // `gone` runs once, as the last thing; it may destroy the session.
   HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone);
   ~HubSession() override;
   HubSession(const HubSession&) = delete;
   HubSession& operator=(const HubSession&) = delete;
 
-  // Versions were published or revoked.
+  // Call after versions were published or revoked.
   void look_again();
 
   void on_frame(std::span<const std::byte> frame) override;
@@ -78,7 +78,7 @@ class HubSession final : public LinkEvents {
   void on(const auto&) { broke("a message that only a hub sends came"); }
 
   Pending* pending(std::uint32_t index);
-  // True: it is answered, or has to wait no longer.
+  // Returns true if the request was answered or refused, so it no longer waits.
   bool try_answer(Pending& pending);
   void answer(Pending& pending, const Catalogue::Found& found);
   void transfer(Pending& pending, const wire::Memory& to, bool of_metadata);
@@ -94,7 +94,7 @@ class HubSession final : public LinkEvents {
   std::function<void(HubSession&)> gone_;
   std::array<Pending, wire::slots> pending_;
   PushReceiver pushes_;
-  std::unordered_map<std::uint32_t, std::uint64_t> followed_;  // name id: newest version that a follower got
+  std::unordered_map<std::uint32_t, std::uint64_t> followed_;  // name id: newest version sent to a follower
 };
 
 }  // namespace weir::tensor

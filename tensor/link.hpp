@@ -1,9 +1,9 @@
-// What carries one peer's conversation with a hub, whatever the network: messages, and transfers that end
-// with a record. RdmaLink is RDMA.
+// Carries one peer's conversation with a hub: messages, and transfers that end with a record. Implemented by
+// RdmaLink and TcpLink.
 //
-// Messages arrive whole and in order; a transfer's bytes are all in place when its record is told. What the
-// other end sends beyond what the protocol allows ends this link only. Threading: the thread of the
-// io_context that the link lives in; events come from there, never from inside a call.
+// Messages arrive whole and in order. When a transfer's record is reported, all of its bytes are in place. If
+// the other end breaks the protocol, only this link ends. Threading: the thread of the io_context that the
+// link lives in; events are delivered from there, never from inside a call to the link.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,20 @@ namespace weir::tensor {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Whole messages, one after the other (wire::take_message).
+  // One or more whole messages (wire::take_message).
   virtual void on_frame(std::span<const std::byte> frame) = 0;
-  // A transfer that was expected is complete.
+  // An expected transfer is complete.
   virtual void on_written(const wire::Record& record) = 0;
-  // What read() was told to read is there.
+  // All data that read() asked for have arrived.
   virtual void on_read(std::uint32_t index) = 0;
-  // The link ended; nothing follows, and nothing writes into expected memory any more.
+  // The link ended. No event follows, and no more data are written into expected memory.
   virtual void on_end(const Error& cause) = 0;
 };
 
-// Bytes for the other end, to be written where it said, and the record that tells it.
+// Bytes to write into the other end's memory, and the record that reports them.
 struct Transfer {
   std::shared_ptr<const Source> source;  // kept until the bytes are out
-  wire::Memory to;                       // of at least the source's bytes
+  wire::Memory to;                       // at least as large as the source
   wire::Record record;
 };
 
@@ -45,28 +45,28 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // False from before on_end() on: what comes after break_off() is nobody's.
+  // False once the link has ended, before on_end(); data that arrive after break_off() are ignored.
   virtual bool is_up() const = 0;
-  // Takes it; goes out as the other end has room, with others in one frame where several wait. A link whose
-  // other end lets more than 1024 wait ends.
+  // Queues a message. Messages that wait share a frame. If more than 1024 wait for the other end, the link
+  // ends.
   virtual void send(const wire::Message& message) = 0;
   virtual void write(Transfer transfer) = 0;
-  // Memory that the transfer of this index is to fill; what to tell the other end. It stays the caller's, who
-  // keeps it until the record came, forget(), or the end.
+  // Announces memory for the transfer with this index; returns what to send to the other end. The caller
+  // keeps the memory valid until on_written(), forget() or the end of the link.
   virtual Result<wire::Memory> expect(std::uint32_t index, std::span<std::byte> memory) = 0;
   virtual void forget(std::uint32_t index) = 0;
-  // Where a source lies, for the other end to read; bad_array if that takes more than most_sources places.
+  // Where a source lies, for the other end to read; bad_array if it has more than most_sources pieces.
   virtual Result<std::vector<wire::Memory>> expose(const Source& source) = 0;
-  // Fills memory that was expected under this index from what the other end exposed.
+  // Reads what the other end exposed into the memory that was expected under this index.
   virtual Result<void> read(std::uint32_t index, std::span<const wire::Memory> sources) = 0;
   virtual bool can_read() const = 0;
-  // Ends it and lets go of it: no event follows. What was sent still goes out.
+  // Closes the link and gives it up: no event follows. Messages already queued still go out.
   virtual void leave() = 0;
-  // At once, what is under way included; on_end() follows.
+  // Ends the link at once and drops transfers in progress; on_end() follows.
   virtual void break_off(const Error& cause) = 0;
-  // Of the other end: 0 if it is no hub.
+  // The other end's; 0 if it is not a hub.
   virtual std::uint64_t generation() const = 0;
-  // Where the other end is.
+  // The other end's address.
   virtual rdma::Endpoint remote() const = 0;
 
  protected:

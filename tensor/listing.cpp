@@ -6,7 +6,7 @@
 namespace weir::tensor {
 namespace {
 
-// A number and what stands behind it; false if it is none.
+// Takes a number and the character `behind` that must follow it.
 bool take_number(std::string_view& text, char behind, std::uint64_t& number) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed != std::errc() || end == text.data() + text.size() || *end != behind) return false;

@@ -1,6 +1,6 @@
-// What a hub has, as bytes that a peer fetches under a name of the hub's own: entries <-> bytes.
+// The list of a hub's names, which a peer fetches under a reserved name: entries <-> bytes.
 //
-// One entry after the other: VERSION BYTES\tWHAT\tNAME and a zero. Pure.
+// Each entry is VERSION BYTES\tWHAT\tNAME and a zero byte. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CatalogueEntry {
   std::uint64_t version = 0, bytes = 0;
 };
 
-// Names have no zeros in them, and `what` no tabs.
+// Names must not contain zeros, nor `what` tabs.
 std::vector<std::byte> encode_listing(std::span<const CatalogueEntry> entries);
 // Errc::protocol.
 Result<std::vector<CatalogueEntry>> parse_listing(std::span<const std::byte> bytes);

@@ -1,7 +1,7 @@
 // Numbers in the fixed little-endian layout of this folder's formats, with bounds. Pure.
 //
-// A Reader never reads beyond its bytes: what is missing reads as zero and ok() turns false, so a parser asks
-// once at its end. A Writer appends.
+// A Reader never reads beyond its bytes: missing bytes read as zero and ok() turns false, so a parser checks
+// once, at its end. A Writer appends.
 #pragma once
 
 #include <concepts>
@@ -42,7 +42,7 @@ class Reader {
   }
   std::size_t left() const { return bytes_.size(); }
   bool ok() const { return ok_; }
-  // All was there, and nothing more.
+  // Everything was read, and nothing was missing.
   bool finished() const { return ok_ && bytes_.empty(); }
 
  private:

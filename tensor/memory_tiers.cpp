@@ -9,7 +9,7 @@
 namespace weir::tensor {
 namespace {
 
-// A hexadecimal number and what stands behind it.
+// Takes a hexadecimal number and the character `behind` that must follow it.
 bool take_address(std::string_view& line, char behind, std::uintptr_t& address) {
   const auto [end, failed] = std::from_chars(line.data(), line.data() + line.size(), address, 16);
   if (failed != std::errc() || end == line.data() + line.size() || *end != behind) return false;

@@ -1,6 +1,6 @@
-// What kind of memory versions lie in, as the software NIC of another process sees it: shared mappings (of
-// weir_tensor_empty, of packed trees, of a program under `weir run --share-memory`) are mapped there and
-// copied by the reader; private memory is copied by the kernel. A real NIC reads both alike.
+// What kind of memory versions lie in, as the software NIC of another process sees it. It maps shared memory
+// (from weir_tensor_empty, packed trees, or a program under `weir run --share-memory`), and the reader copies
+// from there; private memory is copied by the kernel. A real NIC reads both alike.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct MemoryTiers {
 
 class SharedMappings {
  public:
-  // Of this process, now; without /proc there are none.
+  // The mappings of this process now; empty without /proc.
   static SharedMappings now();
-  // `maps`: lines as in /proc/self/maps, in order of address. Pure.
+  // `maps` holds lines of /proc/self/maps, in order of address. Pure.
   explicit SharedMappings(std::string_view maps);
 
   // How many of those bytes lie in shared mappings.

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t magic = 0x444d5457;  // "WTMD"
 constexpr std::size_t smallest_entry = 16;
 
-// Why it is no metadata; empty if it is.
+// Why the metadata are invalid; empty if they are valid.
 std::string fault(const Metadata& metadata) {
   if (metadata.tensors.size() > most_tensors)
     return std::to_string(metadata.tensors.size()) + " tensors, more than " + std::to_string(most_tensors);
@@ -78,7 +78,7 @@ Result<Metadata> parse_metadata(std::span<const std::byte> block) {
   if (in.number<std::uint32_t>() != magic) return fail(Errc::protocol, "metadata of another kind");
   const auto tensors = in.number<std::uint32_t>();
   metadata.data_bytes = in.number<std::uint64_t>();
-  // Before memory is taken for them: each needs that much.
+  // Checked before allocating: each tensor takes at least smallest_entry bytes of the block.
   if (tensors > most_tensors || tensors > in.left() / smallest_entry)
     return fail(Errc::protocol, "metadata claims more tensors than it holds");
   metadata.tensors.resize(tensors);

@@ -3,8 +3,7 @@
 //
 // Layout, little-endian: u32 magic "WTMD", u32 tensors, u64 data_bytes; then for each tensor u8 code, u8
 // bits, u16 lanes, u16 dimensions, u16 name bytes, u64 offset, u64 shape[dimensions], the name. Tensors are
-// in order of offset and do not overlap. The reader of a block trusts none of it: parse() checks every
-// number.
+// sorted by offset and do not overlap. Blocks come from strangers: parse_metadata() checks every number.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +29,7 @@ struct TensorInfo {
   std::vector<std::uint64_t> shape;  // empty: one element
   std::uint64_t offset = 0;          // of the first byte, in the version's bytes
 
-  // Elements times their size; nothing where that overflows or is beyond most_data_bytes.
+  // The number of elements times their size; nothing if that overflows or exceeds most_data_bytes.
   std::optional<std::uint64_t> bytes() const;
   bool operator==(const TensorInfo&) const = default;
 };
@@ -42,10 +41,10 @@ struct Metadata {
   bool operator==(const Metadata&) const = default;
 };
 
-// "float32 (2, 3)", as numpy and torch call it.
+// "float32 (2, 3)", in the words of numpy and torch.
 std::string description(const DType& dtype, std::span<const std::uint64_t> shape);
 
-// One that parse() takes; bad_array with the reason otherwise.
+// A block that parse_metadata() accepts; otherwise bad_array with the reason.
 Result<std::vector<std::byte>> encode(const Metadata&);
 // Errc::protocol with the reason.
 Result<Metadata> parse_metadata(std::span<const std::byte> block);

@@ -1,8 +1,9 @@
-// What waits to go to the other end of a link, whatever carries it: messages, and transfers part by part.
+// Messages and transfers that wait to go to the other end of a link, whatever carries it.
 //
-// A message that finds others waiting shares their frame as far as it has room: many requests at once are few
-// frames, and one alone waits for nobody. The protocol lets an end owe only so much: `most_messages`, and two
-// transfers a slot. Whoever lets more wait broke it, and put() says so. Pure. Threading: the link's.
+// Messages that wait share a frame as long as they fit, so a burst of requests takes few frames, while a
+// single message goes out at once. The protocol bounds what the other end can make us queue: `most_messages`
+// messages, and two transfers for each slot. If more would wait, the other end broke the protocol, and put()
+// says so. Pure. Threading: the link's.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,12 @@
 
 namespace weir::tensor {
 
-// A transfer on its way: what of it is out.
+// A transfer in progress, and how much of it is out.
 class Outgoing {
  public:
   struct Part {
     std::span<const std::byte> bytes;
-    std::size_t piece = 0;  // of the source
+    std::size_t piece = 0;  // index into the source's pieces
   };
 
   explicit Outgoing(Transfer transfer) : transfer_(std::move(transfer)) {}
@@ -30,12 +31,12 @@ class Outgoing {
   const Transfer& transfer() const { return transfer_; }
   std::uint64_t sent() const { return sent_; }
   bool all_sent() const { return sent_ == transfer_.source->bytes(); }
-  // The next bytes, which count as sent: at most `most_bytes`, in as many parts as `room` has; those filled.
+  // The next parts to send, counted as sent: at most `most_bytes`, in at most as many parts as `room` holds.
   std::span<Part> take(std::span<Part> room, std::size_t most_bytes);
 
  private:
   Transfer transfer_;
-  std::size_t piece_ = 0, in_piece_ = 0;  // where it goes on
+  std::size_t piece_ = 0, in_piece_ = 0;  // where the next take() starts
   std::uint64_t sent_ = 0;
 };
 
@@ -44,13 +45,13 @@ class Outbox {
   static constexpr std::size_t most_messages = 1024;
   static constexpr std::size_t most_transfers = std::size_t{2} * wire::slots + 1;
 
-  // What the other end broke; empty: it waits here.
+  // Why the other end broke the protocol; empty if the message was queued.
   [[nodiscard]] std::string_view put(const wire::Message& message);
   [[nodiscard]] std::string_view put(Transfer transfer);
 
   bool empty() const { return frames_.empty() && transfers_.empty(); }
   bool has_frame() const { return !frames_.empty(); }
-  // Of the oldest messages, encoded.
+  // The oldest frame of encoded messages.
   const std::vector<std::byte>& frame() const { return frames_.front().bytes; }
   void frame_is_out();
 

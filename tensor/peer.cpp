@@ -9,13 +9,13 @@
 namespace weir::tensor {
 namespace {
 
-// With a timeout of nothing the hub says at once what there is.
+// Without a timeout the hub answers at once; 30 s bound the transfer.
 std::chrono::nanoseconds patience_of(const FetchOptions& options) {
   const bool waits = options.timeout && options.timeout->count() > 0;
   return waits ? *options.timeout : std::chrono::seconds(30);
 }
 
-// Done already, where no hub has to be asked.
+// An invalid name gives a fetch that has already failed.
 std::shared_ptr<Fetch> fetch_of(std::string_view name, FetchOptions options) {
   auto fetch = std::make_shared<Fetch>();
   fetch->name = name;

@@ -1,15 +1,15 @@
-// A reader of a hub's arrays, and a writer where the hub lets it.
+// A reader of a hub's arrays, and a writer where the hub allows pushes.
 //
 //   auto peer = Peer::connect("rdma://10.0.0.1:7800", provider);
 //   auto w = (*peer)->fetch("layer1.w");                        // newest version, in memory of the peer's
 //   (*peer)->fetch("layer1.w", {.newer_than = w->version, .timeout = 1s, .out = Out{...}});   // in yours
 //
-// What a fetch gives is one version, whole: never parts of two, never one of a hub that is gone. When the hub
-// goes, fetches under way fail with peer_gone and its generation, and the next one connects anew.
+// A fetch gives one whole version: never a mix of two, never one of a hub that is gone. When the hub goes,
+// fetches in progress fail with peer_gone and its generation; the next one connects again.
 //
-// Threads: any thread, several at once; the threads that wait do the work, and one peer has no thread of its
-// own. Ownership: `out` belongs to the peer from the call to its return. After an error what is in it is
-// unspecified. What a fetch without `out` gave outlives the peer.
+// Threads: any thread, several at once. The waiting threads do the work; a peer has no thread of its own.
+// Ownership: `out` belongs to the peer from the call to its return, and after an error its contents are
+// unspecified. The result of a fetch without `out` outlives the peer.
 #pragma once
 
 #include <chrono>
@@ -32,13 +32,14 @@ namespace weir::tensor {
 
 struct FetchOptions {
   std::uint64_t newer_than = 0;
-  std::uint64_t generation = 0;  // of the hub that newer_than is of; 0: whichever is there
-  // How long to wait for such a version; nothing: not at all for one that is not there, 30 s for one that is.
+  std::uint64_t generation = 0;  // the hub that newer_than refers to; 0: any hub
+  // How long to wait for such a version. Nothing: do not wait for publication, and allow 30 s for the
+  // transfer.
   std::optional<std::chrono::nanoseconds> timeout = {};
   std::optional<Out> out = {};
 };
 
-// One of several that are wanted at once.
+// One of several arrays to fetch at once.
 struct Wanted {
   std::string name;
   FetchOptions options = {};
@@ -46,9 +47,9 @@ struct Wanted {
 
 class Peer {
  public:
-  // To rdma://HOST:PORT, tcp://HOST:PORT, or rdma://HOST:PORT?fallback=tcp: TCP where RDMA does not answer
-  // within half of connect_timeout, which is said. Waits until it is connected. A provider that is an error
-  // is enough for TCP. bad_address, unreachable, device, protocol.
+  // `address` is rdma://HOST:PORT, tcp://HOST:PORT, or rdma://HOST:PORT?fallback=tcp, which uses TCP if RDMA
+  // does not answer within half of connect_timeout and reports that to `say`. Blocks until it is connected.
+  // TCP works even if `provider` is an error. bad_address, unreachable, device, protocol.
   static Result<std::unique_ptr<Peer>> connect(std::string_view address,
                                                const rdma::Result<rdma::Provider>& provider,
                                                const PeerSettings& settings = {});
@@ -59,30 +60,31 @@ class Peer {
   // not_published, superseded, shape_mismatch, peer_gone, timed_out, unreachable, too_much.
   Result<Fetched> fetch(std::string_view name, FetchOptions options = {});
 
-  // Several at once, each with an outcome of its own, in the order of `wanted`: as many requests as fit share
-  // a message, and none waits for the answer to another. They need not be of one moment, as those of a tree.
+  // Fetches several arrays at once; results are in the order of `wanted`, each with its own outcome. Requests
+  // share messages, and none waits for the answer to another. Unlike the tensors of a tree, the arrays need
+  // not be from one moment.
   std::vector<Result<Fetched>> fetch_many(std::vector<Wanted> wanted);
 
-  // A new version of `name` at the hub, as if it had published it; its number. The memory is the caller's
-  // again when this returns. After an error that is not the hub's answer (peer_gone, timed_out) it may be
-  // there or not. refused, too_much, bad_array, peer_gone, timed_out, unreachable.
+  // Makes a new version of `name` at the hub, as if the hub had published it; returns its number. The memory
+  // is the caller's again when this returns. After an error that the hub did not send (peer_gone, timed_out)
+  // the version may or may not exist. refused, too_much, bad_array, peer_gone, timed_out, unreachable.
   Result<std::uint64_t> push(std::string_view name, const TensorView& array,
                              std::chrono::nanoseconds timeout = std::chrono::seconds(30));
   Result<std::uint64_t> push_tree(std::string_view name, std::span<const TensorView> tensors,
                                   std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 
-  // What the hub has; of at most 65536 names.
+  // Lists what the hub has, at most 65536 names.
   Result<std::vector<CatalogueEntry>> list();
 
-  // In two steps, for several at a time: start, then wait for each.
+  // Fetches in two steps, to overlap several: start each, then wait for each.
   std::shared_ptr<Fetch> start(std::string_view name, FetchOptions options = {});
   Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout);
 
-  // Each next version of a name, without a request for each: see Follower.
+  // Delivers each next version of a name without a request for each: see Follower.
   std::unique_ptr<Follower> follow(std::string_view name, std::uint64_t newer_than = 0,
                                    std::uint64_t generation = 0, std::uint32_t ahead = 2);
 
-  std::uint64_t generation() const;  // of the hub; 0 while not connected
+  std::uint64_t generation() const;  // the hub's; 0 while not connected
   PeerStats stats() const;
 
  private:

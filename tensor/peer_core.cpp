@@ -10,7 +10,7 @@ namespace weir::tensor {
 namespace {
 
 using Clock = CallerDriven::Clock;
-// After a CANCEL, for the hub to say that it writes no more.
+// How long to wait, after a CANCEL, for the hub to confirm that it no longer writes.
 constexpr std::chrono::milliseconds cancel_grace{1000};
 
 }  // namespace
@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds cancel_grace{1000};
 PeerCore::~PeerCore() {
   session_.reset();
   if (engine_ == nullptr) return;
-  // Nobody else runs here any more; the link takes its leave.
+  // No other thread drives any more; run until the link has closed.
   driven_.run_until([this] { return engine_->stats().connections == 0; },
                     Clock::now() + std::chrono::milliseconds(200));
 }
@@ -82,7 +82,7 @@ void PeerCore::on_up() {
   session_->up();
 }
 
-// Whoever answers, and does not speak the protocol, is no reason to try TCP.
+// Falls back to TCP only if RDMA gave no answer, not if the other end answered in another protocol.
 bool PeerCore::dials_again(const Error& cause) {
   patience_.cancel();
   if (!parsed_.fallback_tcp || by_ != Transport::rdma) return false;

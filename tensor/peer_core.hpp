@@ -1,5 +1,5 @@
-// What peers and followers share: the connection to the hub, made anew when it ended, and the callers'
-// threads that do the work. Threading: public functions from any thread.
+// What peers and followers share: the connection to the hub, which is made again after it ended, and the
+// callers' threads that do the work. Threading: public functions from any thread.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -32,18 +32,18 @@ class PeerCore final : public PeerSession::Owner {
 
   Result<void> open(const rdma::Result<rdma::Provider>& provider);
   void start(std::shared_ptr<Fetch> fetch);
-  // At once, so that requests share messages; but for those that are done.
+  // Starts all at once, so that requests share messages; skips those that are done.
   void start_all(std::vector<std::shared_ptr<Fetch>> fetches);
   Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, CallerDriven::Clock::time_point deadline);
-  // Whether one of them is done; they go on otherwise.
+  // Whether one of them is done by the deadline; all of them continue.
   bool wait_any(std::span<const std::shared_ptr<Fetch>> fetches, CallerDriven::Clock::time_point deadline);
-  // Nobody waits for it.
+  // Cancels a fetch that no caller waits for.
   void drop(std::shared_ptr<Fetch> fetch);
   std::uint64_t generation() const { return generation_; }
   PeerStats stats();
 
  private:
-  // Below: in the driving thread.
+  // Below: only in the driving thread.
   void begin(std::shared_ptr<Fetch> fetch);
   void reconnect();
   void dial(Transport by);
@@ -60,14 +60,14 @@ class PeerCore final : public PeerSession::Owner {
   std::shared_ptr<SpareMemory> memory_;
   PeerStats stats_;
   std::atomic<std::uint64_t> generation_ = 0;
-  std::atomic<bool> settled_ = false;  // the first connect came to something
-  Error end_{};                        // of the newest session, before settled_
+  std::atomic<bool> settled_ = false;  // the first attempt to connect succeeded or failed
+  Error end_{};                        // why the newest session ended; written before settled_
   CallerDriven driven_;
   rdma::Engine* engine_ = nullptr;
-  std::string no_engine_;  // why there is none
+  std::string no_engine_;  // why `engine_` is null
   Transport by_ = Transport::none;
-  asio::steady_timer patience_{driven_.io()};  // with RDMA, where there is TCP to fall back to
-  std::unique_ptr<PeerSession> session_;       // null before the first connect
+  asio::steady_timer patience_{driven_.io()};  // runs while RDMA is tried and TCP is the fallback
+  std::unique_ptr<PeerSession> session_;       // null before the first attempt to connect
 };
 
 }  // namespace weir::tensor

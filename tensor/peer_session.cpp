@@ -17,7 +17,7 @@ void PeerSession::break_off(const Error& cause) {
   if (link_ != nullptr) link_->break_off(cause);
 }
 
-// --- asking
+// --- sending requests
 
 void PeerSession::start(FetchPtr fetch) {
   if (ended_) {
@@ -55,12 +55,12 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
                         .newer_than = asked.newer_than,
                         .generation = link_->generation(),
                         .name = asked.name};
-  // What is newer than another hub's version is whatever this one has.
+  // Version numbers of another hub mean nothing to this one, so any version is new.
   if (asked.generation != 0 && asked.generation != link_->generation()) request.newer_than = 0;
   if (const auto known = known_.find(asked.name); known != known_.end() && known->second.name_id != 0) {
     request.name_id = known->second.name_id;
     request.name.clear();
-    // An `out` that does not fit what is known waits for the hub to say what it has now.
+    // If `out` does not fit the known metadata, ask without a destination: the hub may have changed them.
     if (known->second.metadata != nullptr && make_room(asked, known->second.metadata)) {
       const Result<wire::Memory> to = link_->expect(asked.index, asked.fetched.data);
       if (!to) return finish(fetch, to.error());
@@ -74,7 +74,7 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
 
 bool PeerSession::reads_itself(const Fetch& fetch) const {
   const std::size_t bytes = fetch.fetched.data.size();
-  // What is followed comes without our doing.
+  // A follower's versions are written by the hub, without any action on our side.
   return link_->can_read() && !fetch.follow && bytes > 0 && bytes >= limits_.read_from_bytes;
 }
 
@@ -115,7 +115,7 @@ void PeerSession::cancel(Fetch& fetch) {
     queued_.erase(found);
     return finish(gone, Error{Errc::timed_out, "'" + fetch.name + "' did not come in time", 0});
   }
-  // Of a push that is being written the hub says soon what became of it.
+  // A push that is being transferred ends by itself soon: the hub reports whether it became a version.
   if (fetch.pushed != nullptr && fetch.stage != Fetch::Stage::asked) return;
   if (link_ != nullptr) link_->send(wire::Cancel{fetch.index});
 }
@@ -131,15 +131,15 @@ void PeerSession::ask_to_push(const Fetch& push) {
   link_->send(message);
 }
 
-// --- hearing
+// --- messages and transfers that arrive
 
-// The hub has room for what is pushed: for its metadata, where those are long, then for its bytes.
+// The hub accepts a push: it wants the metadata first if they are long, then the bytes.
 void PeerSession::on(const wire::ReRequest& request) {
   const FetchPtr push = under_way(request.index);
   if (push == nullptr || push->pushed == nullptr || push->stage == Fetch::Stage::asked_data ||
       (request.of_metadata && push->stage != Fetch::Stage::asked) || request.locate)
     return broke("a RE_REQUEST that no push asked for");
-  if (push->cancelled) return;  // the hub answers the CANCEL
+  if (push->cancelled) return;  // the hub will answer the CANCEL
   const std::shared_ptr<const Source>& source = request.of_metadata ? push->pushed_metadata : push->pushed;
   if (request.to.bytes < source->bytes()) return broke("a destination that is too small");
   push->stage = request.of_metadata ? Fetch::Stage::asked_metadata : Fetch::Stage::asked_data;
@@ -171,7 +171,7 @@ void PeerSession::on(const wire::MetadataUpdate& update) {
     return broke("a META_DATA_UPDATE that nobody asked for");
   ++stats_.metadata_updates;
   link_->forget(fetch->index);
-  if (fetch->cancelled) return;  // the hub answers the CANCEL
+  if (fetch->cancelled) return;  // the hub will answer the CANCEL
   if (known_.size() >= limits_.most_known_names && !known_.contains(fetch->name)) known_.clear();
   Known& known = known_[fetch->name];
   known.name_id = update.name_id;
@@ -204,8 +204,8 @@ void PeerSession::ask_again(Fetch& fetch) {
       wire::ReRequest{.index = fetch.index, .of_metadata = false, .locate = reads_itself(fetch), .to = *to});
 }
 
-// The hub still holds the version for us: the slot is taken until it has heard. The caller need not wait for
-// that, as nothing is expected any more.
+// The hub still holds the version for us, so the slot stays in use until it has answered the CANCEL. The
+// caller need not wait for that: no memory of its is expected any more.
 void PeerSession::give_up(Fetch& fetch, Error why) {
   fetch.stage = Fetch::Stage::asked_data;
   fetch.cancelled = true;
@@ -227,7 +227,7 @@ void PeerSession::on(const wire::Location& location) {
   if (fetch == nullptr || fetch->pushed != nullptr ||
       (fetch->stage != Fetch::Stage::asked && fetch->stage != Fetch::Stage::asked_data))
     return broke("a LOCATION that nobody asked for");
-  if (fetch->cancelled) return;  // the hub answers the CANCEL
+  if (fetch->cancelled) return;  // the hub will answer the CANCEL
   fetch->stage = Fetch::Stage::reading;
   fetch->fetched.version = location.version;
   if (Result<void> reads = link_->read(location.index, location.sources); !reads)
@@ -239,7 +239,7 @@ void PeerSession::on_read(std::uint32_t index) {
   if (fetch == nullptr || fetch->stage != Fetch::Stage::reading) return;
   if (!fetch->superseded && !fetch->cancelled) link_->send(wire::Done{index});
   stats_.read_bytes += fetch->fetched.data.size();
-  // After a CANCEL the hub has one more thing to say of this index.
+  // A cancelled fetch keeps its slot until the hub has answered the CANCEL.
   if (fetch->cancelled && !fetch->superseded) {
     fetch->stage = Fetch::Stage::asked_data;
     return;
@@ -267,9 +267,9 @@ void PeerSession::on_written(const wire::Record& record) {
 
 void PeerSession::on(const wire::ErrorStatus& status) {
   const FetchPtr fetch = under_way(status.index);
-  if (fetch == nullptr) return;  // it came while the last of the READs was on its way
+  if (fetch == nullptr) return;  // it crossed the last of our READs
   if (fetch->stage == Fetch::Stage::reading) {
-    fetch->superseded = true;  // what was read is whole, or the next READ fails
+    fetch->superseded = true;  // if the READs succeed the version is whole; if it is gone they fail
     return;
   }
   if (status.code == Errc::ok && fetch->pushed != nullptr && fetch->stage == Fetch::Stage::asked_data) {
@@ -306,7 +306,7 @@ void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
     slot = nullptr;
   }
   if (fetch->done) {
-    // Given up before; the slot is free now.
+    // give_up() has already reported it; only the slot had to be freed.
   } else if (failed) {
     tell(*fetch, std::move(*failed));
   } else {

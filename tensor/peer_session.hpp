@@ -1,9 +1,9 @@
 // A reader's end of the conversation with a hub (docs/tensors.md).
 //
-// Up to wire::slots fetches are under way at a time; others wait for a slot. What is known of a name (its
-// number and its newest metadata) is kept, so that a second fetch brings its destination along and costs one
-// message and one write. Nothing that a hub says is trusted: sizes are bounded before memory is taken, and
-// what does not fit the conversation ends the link. Threading: the link's.
+// Up to wire::slots fetches are in progress at a time; others wait for a slot. The session remembers each
+// name's number and newest metadata, so a second fetch can send its destination along and costs one message
+// and one write. It trusts nothing that the hub sends: sizes are bounded before memory is allocated, and a
+// message that does not fit the conversation ends the link. Threading: the link's.
 #pragma once
 
 #include <array>
@@ -23,28 +23,28 @@ namespace weir::tensor {
 struct PeerStats {
   std::uint64_t fetches = 0;  // that succeeded
   std::uint64_t fetched_bytes = 0;
-  std::uint64_t read_bytes = 0;        // of those, read by this side itself
-  std::uint64_t metadata_updates = 0;  // META_DATA_UPDATEs that came
+  std::uint64_t read_bytes = 0;        // part of fetched_bytes: read by this side itself
+  std::uint64_t metadata_updates = 0;  // META_DATA_UPDATEs received
   std::uint64_t connects = 0;
   std::uint64_t pushes = 0;  // that succeeded
   std::uint64_t pushed_bytes = 0;
   std::uint64_t fallbacks = 0;            // to TCP, because RDMA did not answer
-  Transport transport = Transport::none;  // of the newest connection
+  Transport transport = Transport::none;  // the newest connection's
 };
 
 class PeerSession final : public LinkEvents {
  public:
-  // Hears of a fetch that is done, and of the link's end; from the link's thread.
+  // Called from the link's thread when a fetch is done and when the link ends.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual void on_finished() = 0;
-    // The link never came up. True: another one is on its way, and fetches wait for it.
+    // The link failed to come up. Return true if another will be tried; fetches wait for it.
     virtual bool dials_again(const Error& cause) = 0;
     virtual void on_ended(const Error& cause) = 0;
   };
 
-  // All that it is given outlives it. Fetches wait until up().
+  // The arguments must outlive the session. Fetches wait until up().
   PeerSession(const PeerLimits& limits, SpareMemory& memory, PeerStats& stats, Owner& owner);
   ~PeerSession() override;
   PeerSession(const PeerSession&) = delete;
@@ -53,16 +53,17 @@ class PeerSession final : public LinkEvents {
   std::uint64_t generation() const { return link_ != nullptr ? link_->generation() : 0; }
   void set_link(Link& link) { link_ = &link; }
   void up();
-  // Why it ended; nothing while it has not.
+  // Why the session ended; nothing while it runs.
   const std::optional<Error>& ended() const { return ended_; }
 
-  // It ended, and some fetch heard of it: each hub that goes is told once, also where no fetch was under way.
+  // The session has ended and reported it: at least one fetch failed with its error, or it was never up. If
+  // no fetch was in progress, the next one gets the error, so every lost hub is reported once.
   bool is_over() const { return ended_.has_value() && (told_ || !up_); }
 
   void start(std::shared_ptr<Fetch> fetch);
-  // It ends soon: with what came, or timed_out.
+  // Makes a fetch end soon: with its result if that is already on the way, else with timed_out.
   void cancel(Fetch& fetch);
-  // The hub does not answer: ends the link, so that nothing is written any more.
+  // Ends the link because the hub does not answer, so that it can no longer write to our memory.
   void break_off(const Error& cause);
 
   void on_frame(std::span<const std::byte> frame) override;
@@ -88,7 +89,7 @@ class PeerSession final : public LinkEvents {
   void ask_to_push(const Fetch& push);
   void ask_again(Fetch& fetch);
   bool reads_itself(const Fetch& fetch) const;
-  // Room for `metadata`, and whether it is what `out` wants.
+  // Prepares memory for `metadata`; an error if they do not match `out`.
   Result<void> make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata);
   void take_metadata(Fetch& fetch, std::span<const std::byte> block);
   void give_up(Fetch& fetch, Error why);

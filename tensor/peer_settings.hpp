@@ -1,4 +1,4 @@
-// What a program may choose of a peer.
+// The settings of a peer.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@
 namespace weir::tensor {
 
 struct PeerLimits {
-  std::uint64_t max_bytes = std::uint64_t{64} << 30;  // of one fetch; a hub that tells of more is refused
-  std::uint64_t read_from_bytes = std::uint64_t{64} << 10;  // what is this large the reader reads itself
+  std::uint64_t max_bytes = std::uint64_t{64} << 30;        // of one fetch; larger versions are refused
+  std::uint64_t read_from_bytes = std::uint64_t{64} << 10;  // larger versions the peer READs itself
   std::size_t most_known_names = 1 << 16;
 };
 
 struct PeerSettings {
   PeerLimits limits = {};
-  std::size_t spare_bytes = std::size_t{256} << 20;  // memory of fetches that is kept to be used again
+  std::size_t spare_bytes = std::size_t{256} << 20;  // memory of past fetches kept for reuse
   std::chrono::milliseconds connect_timeout{5000};
-  std::function<void(std::string_view line)> say = say_on_stderr;  // that it fell back to TCP, and why
+  std::function<void(std::string_view line)> say = say_on_stderr;  // told if it falls back to TCP
 };
 
 }  // namespace weir::tensor

@@ -5,10 +5,10 @@
 namespace weir::tensor {
 namespace {
 
-// What a version and a name cost beside their bytes.
+// What a version and its name cost beside their bytes.
 constexpr std::uint64_t overhead_bytes = 1024;
 
-// What a pushed version keeps, and what it gives back when it goes.
+// What a pushed version owns: its memory, and its share of the budgets.
 struct Kept {
   std::shared_ptr<void> memory;
   Charge of_hub, of_peer;
@@ -116,7 +116,7 @@ void PushReceiver::publish(Incoming incoming) {
 
 void PushReceiver::cancel(std::uint32_t index) { answer(index, Error{Errc::timed_out, "cancelled", 0}); }
 
-// The push is over.
+// Ends a push with the hub's answer.
 void PushReceiver::answer(std::uint32_t index, Error what, std::uint64_t version) {
   link_.forget(index);
   if (has(index)) slots_[wire::slot_of(index)].reset();

@@ -1,9 +1,9 @@
-// A hub's end of the pushes of one peer.
+// Receives the pushes of one peer, on the hub's side.
 //
-// PUSH is answered with RE_REQUEST where name, address and budgets allow it: first for long metadata, then
-// for the bytes, which go into new memory that nobody reads. The record that ends them makes them a version,
-// as publish() would, and ERROR_STATUS ok says its number. So a reader never sees a part of a push, and one
-// that does not come to its end leaves nothing behind. Threading: the link's.
+// If name, address and budgets allow a PUSH, the answer is RE_REQUEST: first for the metadata if they are
+// long, then for the bytes, which go into new memory that has no readers. The record that ends the transfer
+// turns them into a version, as publish() would, and ERROR_STATUS ok carries its number. So a reader never
+// sees part of a push, and an unfinished push leaves nothing behind. Threading: the link's.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace weir::tensor {
 
 class PushReceiver {
  public:
-  // What the connections of a hub share.
+  // Shared by all connections of a hub.
   struct Shared {
     PushRules rules;
     std::shared_ptr<Budget> budget;
@@ -40,7 +40,7 @@ class PushReceiver {
   bool has(std::uint32_t index) const;
   bool uses_slot_of(std::uint32_t index) const { return slots_[wire::slot_of(index)].has_value(); }
 
-  // What the peer broke; empty if nothing.
+  // How the peer broke the protocol; empty if it did not.
   std::string on(const wire::Push& push);
   std::string on_written(const wire::Record& record);
   void cancel(std::uint32_t index);
@@ -50,8 +50,8 @@ class PushReceiver {
     std::uint32_t index = 0;
     std::string name;
     std::uint64_t data_bytes = 0;
-    std::vector<std::byte> block = {};      // where long metadata are written to
-    std::optional<Metadata> metadata = {};  // known: the bytes are on their way
+    std::vector<std::byte> block = {};      // receives metadata that are too long for a message
+    std::optional<Metadata> metadata = {};  // set once they are parsed and the bytes are expected
     SpareMemory::Taken memory = {};
     Charge of_hub = {}, of_peer = {};
   };

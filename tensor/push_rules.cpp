@@ -8,7 +8,7 @@
 namespace weir::tensor {
 namespace {
 
-// The parts between commas; what is empty is left out.
+// Splits at commas and drops empty parts.
 std::vector<std::string_view> parts_of(std::string_view list) {
   std::vector<std::string_view> parts;
   while (!list.empty()) {
@@ -19,7 +19,7 @@ std::vector<std::string_view> parts_of(std::string_view list) {
   return parts;
 }
 
-// An IPv4 address within an IPv6 one is the IPv4 address.
+// Unwraps an IPv4 address that is mapped into an IPv6 one.
 asio::ip::address plain(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped())
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());

@@ -1,8 +1,8 @@
 // Who may push which names to a hub, and how much of its memory pushes may hold.
 //
-// Nobody may push anything unless the hub was opened with names. What a push holds (its bytes, its metadata,
-// its name) is charged to the hub and to the connection that it came by, before memory is taken for it, and
-// given back when the last reader of its version lets go. Pure, but for the clockless counters. Threading:
+// By default no peer may push anything: the hub must be opened with names. A push is charged for its bytes,
+// its metadata and its name, to the hub and to its connection, before memory is allocated; the charge is
+// returned when the last reader of its version lets go. Pure, except for the atomic counters. Threading:
 // rules are constant; a Budget may be used from any thread.
 #pragma once
 
@@ -20,15 +20,15 @@
 namespace weir::tensor {
 
 struct PushSettings {
-  std::string names = {};  // "grad/*,status": a star at an end stands for the rest; empty: nobody may push
-  std::string from = {};   // "10.0.0.0/8,127.0.0.1": addresses that may; empty: whoever is connected
-  std::uint64_t bytes = std::uint64_t{1} << 30;             // that all pushed versions hold
-  std::uint64_t bytes_per_peer = std::uint64_t{256} << 20;  // that those of one connection hold
+  std::string names = {};  // "grad/*,status": a trailing star matches the rest; empty: no pushes at all
+  std::string from = {};   // "10.0.0.0/8,127.0.0.1": who may push; empty: every peer
+  std::uint64_t bytes = std::uint64_t{1} << 30;             // limit for all pushed versions together
+  std::uint64_t bytes_per_peer = std::uint64_t{256} << 20;  // limit for those of one connection
 };
 
 class PushRules {
  public:
-  // bad_address: names or addresses that do not parse.
+  // bad_address if names or addresses do not parse.
   static Result<PushRules> make(const PushSettings& settings);
 
   bool takes_any() const { return !patterns_.empty(); }
@@ -48,12 +48,12 @@ class PushRules {
   std::vector<Network> networks_;
 };
 
-// Bytes, of which there are at most `most`.
+// A number of bytes in use, at most `most`.
 class Budget {
  public:
   explicit Budget(std::uint64_t most) : most_(most) {}
 
-  // All or nothing.
+  // Takes all of `bytes` or none.
   bool take(std::uint64_t bytes) {
     std::uint64_t used = used_.load(std::memory_order_relaxed);
     while (bytes <= most_ && used <= most_ - bytes)
@@ -69,11 +69,11 @@ class Budget {
   std::atomic<std::uint64_t> used_ = 0;
 };
 
-// What one push holds of a budget, until this goes.
+// The share of a budget that one push uses, returned by the destructor.
 class Charge {
  public:
   Charge() = default;
-  // Without a budget where there is not that much left: see operator bool.
+  // False (operator bool) if the budget does not have that much left.
   Charge(const std::shared_ptr<Budget>& budget, std::uint64_t bytes)
       : budget_(budget->take(bytes) ? budget : nullptr), bytes_(bytes) {}
   Charge(Charge&& other) noexcept : budget_(std::move(other.budget_)), bytes_(other.bytes_) {}

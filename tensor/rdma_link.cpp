@@ -20,7 +20,7 @@ namespace {
 class ConnectDone final : public rdma::IoOp<std::error_code> {
  public:
   explicit ConnectDone(std::function<void()> up) : up_(std::move(up)) {}
-  // What failed is told by on_end().
+  // Failures are reported by on_end().
   void complete(std::error_code failed) override {
     const std::function<void()> up = std::move(up_);
     delete this;
@@ -68,7 +68,7 @@ void RdmaLink::set_events(LinkEvents& events) {
   mark_dirty();
 }
 
-// --- coming to be
+// --- setting up
 
 rdma::Result<void> RdmaLink::greeted(std::span<const std::byte> bytes) {
   const Result<wire::Greeting> theirs = wire::parse_greeting(bytes);
@@ -169,8 +169,8 @@ void RdmaLink::on_receive(const ibv_wc& completion) {
   mark_dirty();
 }
 
-// The first message may come before the connection manager says that the connection is up, and before anybody
-// took it. The window bounds how many wait.
+// Messages may arrive before the connection manager reports the connection as established, or before the link
+// has an owner. They are kept; the window bounds how many.
 void RdmaLink::on_bytes(std::span<const std::byte> message) {
   if (abandoned_) return;
   if (state_ != State::established || events_ == nullptr || !early_.empty())
@@ -187,7 +187,7 @@ void RdmaLink::deliver_early() {
   }
 }
 
-// The other end can write to the table at any time, so it is read once.
+// The other end can write to the table at any time, so the record is copied out once and then checked.
 void RdmaLink::on_record(std::uint32_t index) {
   std::array<std::byte, wire::record_bytes> bytes;
   const std::uint32_t slot = wire::slot_of(index);
@@ -252,7 +252,7 @@ void RdmaLink::break_off(const Error& cause) {
   end(cause.code == Errc::protocol ? rdma::Errc::bad_frame : rdma::Errc::closed, cause.what);
 }
 
-// Transfers to somebody who is gone need not go out; messages do. What was expected is its owner's again.
+// After leave(), messages still go out, but transfers are pointless. Expected memory is its owner's again.
 void RdmaLink::on_abandoned() {
   reads_.clear();
   for (Expected& each : expected_) each = {};
@@ -289,14 +289,14 @@ rdma::Error RdmaLink::explain(const ibv_wc& completion) const {
 void RdmaLink::on_tick(rdma::Clock::time_point now) {
   ConnectionLife::on_tick(now);
   if (state_ != State::established) return;
-  // A transfer that the peer asked for and has no receive for keeps its version: not for ever.
+  // A transfer holds its version, so a peer that asks for one but posts no receive is given up after a while.
   if (!outbox_.has_transfer() || credits_.left() > 0)
     stalled_since_ = now;
   else if (now - stalled_since_ > shape::longest_stall)
     return end(rdma::Errc::unreachable, "the peer takes nothing of what it asked for");
   if (now < next_keepalive_) return;
   next_keepalive_ = now + settings_.keepalive;
-  // An empty WRITE: it takes no receive, and fails if the peer is gone.
+  // An empty WRITE consumes no receive at the peer, and fails if the peer is gone.
   if (ring_.room() == 0 || (ring_.outstanding() > 0 && !ring_.has_unsignalled())) return;
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE;

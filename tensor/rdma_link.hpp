@@ -1,16 +1,17 @@
 // A link over one RDMA connection.
 //
-// Messages are SENDs into blocks of wire::message_bytes; their immediates give credits back. A transfer is
-// WRITEs straight into the other end's memory, then its record as a WRITE_WITH_IMM into the other end's
-// table; the immediate is the index. A message and a record each take one of the receives that the other end
-// posted, so both wait for credits (rdma/channel/channel_books.hpp); an empty SEND gives credits back when
-// nothing else does, and finds one of the spare receives.
+// Messages are SENDs into blocks of wire::message_bytes; their immediates return credits. A transfer is a
+// series of WRITEs straight into the other end's memory, followed by its record as a WRITE_WITH_IMM into the
+// other end's table, with the index as the immediate. A message and a record each consume one receive of the
+// other end, so both wait for credits (rdma/channel/channel_books.hpp). If nothing else carries credits, an
+// empty SEND does; it uses one of the spare receives.
 //
-// Expected memory is registered for the transfer and no longer, so an rkey opens what it was meant for. What
-// is small lands in a table of the link's own and is copied from there, once: a registration costs more.
+// Expected memory is registered only for the duration of its transfer, so an rkey opens nothing but what was
+// offered. Small transfers land in a table that the link owns, and are copied out once: that costs less than
+// a registration.
 //
-// Ownership: the engine owns it as every connection; whoever has the pointer calls leave(). Threading: the
-// engine's thread.
+// Ownership: the engine owns the link, as it does every connection; the user of the pointer calls leave().
+// Threading: the engine's thread.
 #pragma once
 
 #include <array>
@@ -27,17 +28,17 @@
 namespace weir::tensor {
 
 struct RdmaLinkSettings {
-  std::uint64_t generation = 0;  // of a hub
+  std::uint64_t generation = 0;  // this hub's; 0 for a peer
   std::chrono::milliseconds resolve_timeout{2000}, ack_timeout{250}, linger{1000}, keepalive{3000};
 };
 
 class RdmaLink final : public rdma::ConnectionLife, public Link {
  public:
-  // Begins to connect. `events` hear of the outcome: on_up() or on_end().
+  // Starts to connect. `events` receives the outcome: on_up() or on_end().
   static Result<RdmaLink*> connect(rdma::Engine& engine, const rdma::Endpoint& peer,
                                    const RdmaLinkSettings& settings, LinkEvents& events,
                                    std::function<void()> on_up);
-  // A server's end, for Arrivals.
+  // Makes the server's end, for Arrivals.
   static rdma::Result<ConnectionLife*> accept(rdma::Engine& engine, const RdmaLinkSettings& settings);
 
   RdmaLink(rdma::Engine& engine, std::uint64_t tag, Side side, const RdmaLinkSettings& settings);
@@ -45,7 +46,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
 
   void set_events(LinkEvents& events);
 
-  // Link
+  // Link:
   bool is_up() const override { return state_ == State::established; }
   void send(const wire::Message& message) override;
   void write(Transfer transfer) override;
@@ -59,24 +60,24 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   std::uint64_t generation() const override { return theirs_.generation; }
   rdma::Endpoint remote() const override { return remote_; }
 
-  // For the engine.
+  // Called by the engine:
   void on_completion(const ibv_wc& completion) override;
   void on_tick(rdma::Clock::time_point now) override;
   void notify() override;
 
  private:
-  // What a work request keeps alive until it is done.
+  // What a work request keeps alive until it completes.
   struct Posted {
     std::shared_ptr<const Source> source;
-    bool message = false;               // its block is free afterwards
-    std::optional<std::uint32_t> read;  // the last READ of this index
+    bool message = false;               // returns its send block when done
+    std::optional<std::uint32_t> read;  // set on the last READ of this index
   };
-  // Memory that a transfer is to fill.
+  // Memory that a transfer will fill.
   struct Expected {
     std::uint32_t index = 0;
     std::span<std::byte> memory;
-    bool lands = false;                        // in our table, and is copied
-    std::optional<rdma::MemoryRegion> region;  // else
+    bool lands = false;                        // received in our table, then copied
+    std::optional<rdma::MemoryRegion> region;  // set if it does not land in the table
   };
   struct Reading {
     std::uint32_t index = 0;
@@ -86,7 +87,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
     std::uint64_t done = 0;
   };
 
-  // ConnectionLife
+  // ConnectionLife:
   rdma::Result<void> prepare() override;
   std::uint8_t read_depth() const override { return 16; }
   std::optional<std::chrono::microseconds> rnr_wait() const override {
@@ -101,14 +102,14 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void release_unread() override {}
   rdma::Error explain(const ibv_wc& completion) const override;
 
-  // rdma_link.cpp
+  // In rdma_link.cpp:
   void on_receive(const ibv_wc& completion);
   void on_record(std::uint32_t index);
   void on_bytes(std::span<const std::byte> message);
   void deliver_early();
   bool post_receive(std::uint32_t which);
   void broke(std::string what);
-  // rdma_link_send.cpp
+  // In rdma_link_send.cpp:
   void pump();
   bool post_frame();
   bool post_data(Outgoing& outgoing);
@@ -127,15 +128,15 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
 
   rdma::MemoryPool::Block receive_block_, send_block_, table_block_;
   std::uint32_t receive_lkey_ = 0, send_lkey_ = 0;
-  std::optional<rdma::MemoryRegion> table_;  // records, then places to land
+  std::optional<rdma::MemoryRegion> table_;  // holds records, then landing places
   std::uint32_t next_receive_ = 0;           // receives complete in the order they were posted
 
   rdma::Credits credits_;
   rdma::Grants grants_;
   rdma::SendRing<Posted> ring_;
   std::uint32_t most_pieces_ = 1;
-  std::uint32_t messages_posted_ = 0, messages_done_ = 0;  // their difference: blocks in use
-  std::deque<std::vector<std::byte>> early_;               // came before they could be delivered
+  std::uint32_t messages_posted_ = 0, messages_done_ = 0;  // their difference is the number of blocks in use
+  std::deque<std::vector<std::byte>> early_;               // frames that came before they could be delivered
   Outbox outbox_;
   std::deque<Reading> reads_;
   std::array<Expected, wire::slots> expected_;

@@ -1,4 +1,4 @@
-// Messages, transfers and reads to the device.
+// Posts messages, transfers and reads to the device.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ Result<void> RdmaLink::read(std::uint32_t index, std::span<const wire::Memory> s
 
 std::uint32_t RdmaLink::give_credits() { return htonl(grants_.give()); }
 
-// Goes on until there is no room, no credit, nothing to send, or this link's turn is over.
+// Sends until the queue is full, credits run out, nothing is left, or this link's turn is over.
 void RdmaLink::pump() {
   while (outbox_.has_frame() && post_frame()) {
   }
@@ -99,7 +99,7 @@ bool RdmaLink::post_frame() {
   return posted;
 }
 
-// One work request of up to most_pieces_ pieces.
+// Posts one work request of up to most_pieces_ pieces.
 bool RdmaLink::post_data(Outgoing& outgoing) {
   const Transfer& transfer = outgoing.transfer();
   if (outgoing.all_sent()) return true;
@@ -155,11 +155,11 @@ bool RdmaLink::post_record(const Transfer& transfer) {
   wr.wr.rdma.remote_addr = theirs_.records.address + wire::slot_of(record.index) * wire::record_bytes;
   wr.wr.rdma.rkey = theirs_.records.rkey;
   credits_.spend();
-  // Signalled: the source is let go of when it is done.
+  // Signalled, because its completion releases the source.
   return post(wr, Posted{transfer.source, !inlined, std::nullopt}, true);
 }
 
-// One work request; the last of an index says so when it is done.
+// Posts one work request; the last of an index is marked, so that its completion reports on_read().
 bool RdmaLink::post_reads(Reading& reading) {
   const Expected& expected = expected_[wire::slot_of(reading.index)];
   if (expected.index != reading.index || reading.sources.empty()) {  // forgotten, or nothing to read

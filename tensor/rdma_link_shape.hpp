@@ -1,5 +1,5 @@
-// How large the parts of an RdmaLink are. Its memory: receives and send blocks (288 KiB), and a table of
-// records and landing places (1 MiB, touched as it is used; real NICs pin it).
+// The sizes of an RdmaLink's parts. It uses 288 KiB for receives and send blocks, and a table of records and
+// landing places of 1 MiB, which is paged in on use (real NICs pin it).
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,18 @@
 namespace weir::tensor::shape {
 
 inline constexpr std::uint16_t window = 64;
-inline constexpr std::uint32_t receives = window + 4;  // empty SENDs with credits take the spare ones
+inline constexpr std::uint32_t receives = window + 4;  // empty SENDs that return credits use the spare ones
 inline constexpr std::uint32_t send_blocks = 16;
 inline constexpr std::uint32_t send_depth = 256;
 inline constexpr std::uint32_t signal_interval = 64;
 inline constexpr std::uint32_t inline_bytes = 256;
 inline constexpr int most_pieces = 16;
 
-// One work request's share of a transfer, and what one connection posts before others have their turn.
+// The most that one work request carries, and that one connection posts before others have their turn.
 inline constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t turn_bytes = std::size_t{16} << 20;
 
-// How long a peer may leave a transfer without a receive for its record.
+// How long a peer may let a transfer wait for a receive.
 inline constexpr std::chrono::seconds longest_stall{10};
 
 inline constexpr std::size_t landing_bytes = std::size_t{16} << 10;

@@ -1,4 +1,4 @@
-// One line to whoever runs the program: what changed by itself and why.
+// Writes one line for the program's operator: what changed by itself, and why.
 #pragma once
 
 #include <cstdio>

@@ -8,7 +8,7 @@
 namespace weir::tensor {
 
 ServingThread::ServingThread(const char* name) {
-  // Signals are the program's: a thread that is made while all are blocked takes none.
+  // Signals belong to the program. A thread created while all are blocked receives none.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -24,7 +24,7 @@ ServingThread::~ServingThread() {
 void ServingThread::serve() {
   io_.run();
   io_.restart();
-  io_.run_for(std::chrono::seconds(2));  // returns as soon as all connections are closed
+  io_.run_for(std::chrono::seconds(2));  // returns early once all connections are closed
 }
 
 }  // namespace weir::tensor

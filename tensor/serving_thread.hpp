@@ -1,6 +1,6 @@
-// A thread with an io_context, and how other threads get something done there.
+// A thread with an io_context, and ways for other threads to run work there.
 //
-// Threading: io(), run() and stop() from any thread but its own; after stop() nothing runs.
+// Threading: io(), run() and stop() from any other thread; nothing runs after stop().
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -21,7 +21,7 @@ class ServingThread {
 
   asio::io_context& io() { return io_; }
 
-  // Runs `work` there and waits for what it gives.
+  // Runs `work` on the thread and waits for its result.
   template <class Work>
   auto run(Work work) -> decltype(work()) {
     std::packaged_task<decltype(work())()> task(std::move(work));
@@ -29,7 +29,7 @@ class ServingThread {
     asio::post(io_, std::move(task));
     return done.get();
   }
-  // Runs `farewell` there, gives what is under way a moment to end, and joins. Once.
+  // Runs `farewell` on the thread, lets what is in progress finish for a moment, and joins. Call once.
   template <class Farewell>
   void stop(Farewell farewell) {
     if (!thread_.joinable()) return;

@@ -1,6 +1,6 @@
-// Anonymous memory that the software NIC of another process can map: what lies here is copied by memcpy, not
-// through the kernel. On a real NIC it is ordinary memory. Zero at first; pages are taken as they are
-// touched.
+// Anonymous memory that the software NIC of another process can map, so that data here are copied by memcpy
+// instead of by the kernel. For a real NIC it is ordinary memory. Initially zero; pages are allocated when
+// they are touched.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace weir::tensor {
 class SharedMemory {
  public:
   SharedMemory() = default;
-  // too_much: there is no memory or no descriptor.
+  // Errc::too_much: no memory or no descriptor is left.
   static Result<SharedMemory> map(std::size_t bytes);
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;

@@ -1,7 +1,7 @@
-// The bytes of a version: pieces of memory that nobody changes, and the device's registrations of them.
+// The bytes of a version: immutable pieces of memory, and the device's registrations of them.
 //
 // Ownership: a Source shares whatever its pieces lie in (`owner`). Registrations are made when a device first
-// needs them and live as long as the Source. Threading: pieces are constant; registrations belong to the
+// needs them, and live as long as the Source. Threading: pieces are constant; registrations belong to the
 // thread that serves.
 #pragma once
 
@@ -21,23 +21,23 @@ class Source {
  public:
   using Piece = std::span<const std::byte>;
 
-  // Pieces that are neighbours in memory become one; empty ones are left out.
+  // Merges pieces that are adjacent in memory and drops empty ones.
   Source(std::vector<Piece> pieces, std::shared_ptr<const void> owner);
 
   std::span<const Piece> pieces() const { return pieces_; }
   std::uint64_t bytes() const { return bytes_; }
-  // All of it behind each other. too_much.
+  // All pieces, concatenated. Errc::too_much.
   Result<std::vector<std::byte>> copy() const;
 
   struct Key {
     std::uint32_t lkey, rkey;
   };
-  // One key a piece, for the device to read it on our behalf, and for others to read it.
+  // The keys of each piece: for the device to read it on our behalf (lkey), and for others to read it (rkey).
   Result<std::span<const Key>> keys_for(rdma::Device& device) const;
 
  private:
   struct Registered {
-    std::shared_ptr<rdma::Device> device;  // outlives the regions
+    std::shared_ptr<rdma::Device> device;  // must outlive the regions
     std::vector<rdma::MemoryRegion> regions;
     std::vector<Key> keys;
   };
@@ -45,7 +45,7 @@ class Source {
   std::vector<Piece> pieces_;
   std::uint64_t bytes_ = 0;
   std::shared_ptr<const void> owner_;
-  mutable std::map<const rdma::Device*, Registered> registered_;  // after owner_: goes first
+  mutable std::map<const rdma::Device*, Registered> registered_;  // after owner_: destroyed first
 };
 
 }  // namespace weir::tensor

@@ -1,9 +1,9 @@
-// Memory for what is fetched without a destination: used again, because taking new pages from the kernel
-// costs more than filling them. It is private memory: a NIC registers that faster than shared memory, whose
-// file it has to find.
+// Memory for fetches without a destination, reused because getting new pages from the kernel costs more than
+// filling them. It is private memory: a NIC registers that faster than shared memory, for which it has to
+// find the file.
 //
-// Ownership: what take() gives comes back when its last owner lets go, in any thread, also after the
-// SpareMemory is gone. At most `keep_bytes` wait to be used again. Threading: any thread.
+// Ownership: a block returns when its last owner lets go, in any thread, even after the SpareMemory itself
+// was dropped. At most `keep_bytes` are kept for reuse. Threading: any thread.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class SpareMemory : public std::enable_shared_from_this<SpareMemory> {
     std::span<std::byte> bytes;
     std::shared_ptr<void> owner;
   };
-  // That much, aligned to 64 bytes; what is in it is unspecified. too_much.
+  // A block of that size, aligned to 64 bytes and not zeroed. Errc::too_much.
   Result<Taken> take(std::size_t bytes);
 
  private:

@@ -41,10 +41,10 @@ Result<Header> parse_header(std::span<const std::byte, header_bytes> bytes) {
 }  // namespace frames
 
 namespace {
-// Holds the longest frame that is not data, and what came behind it.
+// Holds the longest frame that is not data, and what arrived behind it.
 constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 static_assert(buffer_bytes > frames::header_bytes + wire::message_bytes);
-// Less than this is copied out of the buffer rather than received for itself.
+// Shorter data are copied out of the buffer instead of being received in place.
 constexpr std::size_t least_direct_bytes = 8192;
 }  // namespace
 
@@ -113,7 +113,7 @@ bool FrameReader::take_whole(const frames::Header& header, std::span<const std::
   return sink_.on_record(wire::parse_record(payload.first<wire::record_bytes>()));
 }
 
-// What is there of data, to where it belongs.
+// Moves buffered data to their destination.
 bool FrameReader::place() {
   const std::size_t there = std::min<std::uint64_t>(data_.bytes, end_ - begin_);
   const std::span<std::byte> room = sink_.room_for(data_.index, there);

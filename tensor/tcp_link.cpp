@@ -16,8 +16,8 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::size_t part_bytes = std::size_t{1} << 20;  // of a transfer, between which messages go out
-constexpr std::size_t turn_bytes = std::size_t{8} << 20;  // before others have their turn
+constexpr std::size_t part_bytes = std::size_t{1} << 20;  // data between which messages may go out
+constexpr std::size_t turn_bytes = std::size_t{8} << 20;  // sent before others have their turn
 constexpr std::size_t most_pieces = 64;
 constexpr std::chrono::seconds tick{1};
 constexpr int longest_stall_ticks = 10;
@@ -43,7 +43,7 @@ void set_up(tcp::socket& socket) {
 
 }  // namespace
 
-// --- coming to be
+// --- setting up
 
 TcpLink& TcpLink::connect(asio::io_context& io, const tcp::endpoint& hub, LinkEvents& events,
                           std::function<void()> on_up) {
@@ -79,7 +79,7 @@ void TcpLink::begin(std::uint64_t generation) {
   std::error_code failed;
   remote_ = socket_.remote_endpoint(failed);
   state_ = State::greeting;
-  // The window and the table are RDMA's; here they only have to be in range.
+  // The window and the table matter only over RDMA; here they just have to be in range.
   going_.head = wire::encode(wire::Greeting{
       .window = 2, .generation = generation, .records = {0, wire::slots * wire::record_bytes, 0}});
   going_.left = {going_.head};
@@ -105,7 +105,7 @@ void TcpLink::wait_readable() {
   });
 }
 
-// The sink's memory is written to within this call only: what is forgotten in between is safe.
+// Data go into the sink's memory only within this call, so memory that is forgotten between calls is safe.
 void TcpLink::read_some() {
   for (std::size_t turn = 0; turn < turn_bytes;) {
     const std::span<std::byte> room = reader_.room();
@@ -224,7 +224,7 @@ void TcpLink::pump() {
   if (left_) close();
 }
 
-// The next bytes for the socket: all messages, then a part of the oldest transfer.
+// Composes the next bytes for the socket: all messages, then a part of the oldest transfer.
 bool TcpLink::compose() {
   going_ = {};
   if (state_ != State::up) return false;
@@ -279,7 +279,7 @@ bool TcpLink::broke(std::string what) {
 
 void TcpLink::break_off(const Error& cause) { end(cause); }
 
-// At once; who listens hears of it from a handler of its own.
+// Closes at once; the owner is told from a handler of its own.
 void TcpLink::end(Error cause) {
   if (state_ == State::ended) return;
   cause.generation = theirs_;
@@ -301,7 +301,7 @@ void TcpLink::close() {
   socket_.close(ignored);
 }
 
-// Messages still go out, for a second or two.
+// Messages that are queued still go out, for one or two ticks.
 void TcpLink::leave() {
   events_ = nullptr;
   left_ = true;

@@ -1,12 +1,12 @@
 // A link over one TCP connection: frames of messages, data and records (stream_frames.hpp).
 //
-// Data of a transfer go from where they lie to the socket, and from the socket to where they were expected:
-// one copy into the kernel and one out of it. They go in parts, so messages do not wait for a long transfer.
-// TCP's own flow control is the credit. Nobody can read for itself here: can_read() is false.
+// A transfer goes from where the source lies to the socket, and from the socket to its destination: one copy
+// into the kernel and one out of it. It is split into parts, so that messages do not wait for a long
+// transfer. TCP's flow control takes the place of credits. READs do not exist here: can_read() is false.
 //
-// A peer that takes nothing of what it asked for is given up after 10 s, as over RDMA; a host that is gone,
-// too. Ownership: the socket's wait for input owns it; whoever has the pointer calls leave(), at the latest
-// from on_end(). Threading: the io_context's thread.
+// A peer that accepts nothing of what it asked for is given up after 10 s, as over RDMA; so is a host that is
+// gone. Ownership: the pending wait for input owns the link; the user of the pointer calls leave(), at the
+// latest in on_end(). Threading: the io_context's thread.
 #pragma once
 
 #include <array>
@@ -26,18 +26,18 @@ namespace weir::tensor {
 
 class TcpLink final : public Link, private FrameReader::Sink, public std::enable_shared_from_this<TcpLink> {
  public:
-  // Begins to connect. `events` hear of the outcome: on_up() or on_end().
+  // Starts to connect. `events` receives the outcome: on_up() or on_end().
   static TcpLink& connect(asio::io_context& io, const asio::ip::tcp::endpoint& hub, LinkEvents& events,
                           std::function<void()> on_up);
-  // A hub's end of a connection; `on_up` runs when the peer has said what it is, and sets the events. A peer
-  // that does not is let go of without a word. `counted` is kept as long as the link is there.
+  // Makes a hub's end of a connection. `on_up` runs once the peer has sent its greeting, and sets the events;
+  // a peer that sends none is dropped silently. `counted` is held as long as the link exists.
   static void accept(asio::ip::tcp::socket socket, std::uint64_t generation, std::shared_ptr<void> counted,
                      std::function<void(TcpLink&)> on_up);
   ~TcpLink() override;
 
   void set_events(LinkEvents& events) { events_ = &events; }
 
-  // Link
+  // Link:
   bool is_up() const override { return state_ == State::up; }
   void send(const wire::Message& message) override;
   void write(Transfer transfer) override;
@@ -58,7 +58,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
     std::uint64_t received = 0;
     bool there = false;
   };
-  // What is being given to the socket: bytes of our own, pieces of a source, bytes of our own.
+  // What is being written to the socket: our own bytes, pieces of a source, our own bytes.
   struct Going {
     std::vector<std::byte> head, tail;
     std::vector<std::span<const std::byte>> left;
@@ -69,7 +69,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   explicit TcpLink(asio::ip::tcp::socket socket)
       : socket_(std::move(socket)), timer_(socket_.get_executor()) {}
 
-  // FrameReader::Sink
+  // FrameReader::Sink:
   bool on_greeting(std::span<const std::byte> greeting) override;
   bool on_message(std::span<const std::byte> message) override;
   std::span<std::byte> room_for(std::uint32_t index, std::uint64_t most) override;
@@ -95,14 +95,14 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   std::function<void(TcpLink&)> on_up_;
   rdma::Endpoint remote_;
   std::uint64_t theirs_ = 0;
-  std::shared_ptr<void> counted_;  // by the listener
+  std::shared_ptr<void> counted_;  // the listener's count of links
   FrameReader reader_{*this};
   std::array<Expected, wire::slots> expected_;
   Outbox outbox_;
   Going going_;
-  bool pumping_ = false;  // posted, or waiting for the socket
+  bool pumping_ = false;  // pump() is posted, or waits for the socket
   bool left_ = false;
-  std::uint64_t taken_ = 0, taken_before_ = 0;  // bytes that the socket took, now and at the last tick
+  std::uint64_t taken_ = 0, taken_before_ = 0;  // bytes that the socket accepted, now and at the last tick
   int idle_ticks_ = 0;
 };
 

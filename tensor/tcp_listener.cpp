@@ -8,7 +8,7 @@ namespace weir::tensor {
 using asio::ip::tcp;
 
 namespace {
-constexpr std::chrono::milliseconds no_descriptors{100};  // until it is tried again
+constexpr std::chrono::milliseconds no_descriptors{100};  // pause before accepting again
 }
 
 Result<std::unique_ptr<TcpListener>> TcpListener::open(asio::io_context& io, const tcp::endpoint& at,
@@ -43,7 +43,7 @@ void TcpListener::accept() {
       take(std::move(socket));
       return accept();
     }
-    // Without descriptors it would fail again at once.
+    // Without free descriptors accept would fail again at once.
     again_.expires_after(no_descriptors);
     again_.async_wait([this, alive](std::error_code stopped) {
       if (*alive && !stopped) accept();

@@ -1,5 +1,5 @@
-// Takes TCP connections for a hub: at most so many at a time, those included that have not said yet what they
-// are. What is beyond that is closed at once. Threading: the io_context's thread.
+// Accepts TCP connections for a hub. Their number is limited, counting those that have not sent a greeting
+// yet; connections beyond the limit are closed at once. Threading: the io_context's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -18,7 +18,7 @@ class TcpListener {
  public:
   using Taken = std::function<void(TcpLink&)>;
 
-  // `taken` hears of each peer that has said what it is. unreachable: the address is in use or not ours.
+  // `taken` is called for each peer that has sent a greeting. unreachable: the address is in use or not ours.
   static Result<std::unique_ptr<TcpListener>> open(asio::io_context& io, const asio::ip::tcp::endpoint& at,
                                                    std::uint64_t generation, std::uint32_t most, Taken taken);
   ~TcpListener() { *alive_ = false; }
@@ -39,9 +39,9 @@ class TcpListener {
   const std::uint64_t generation_;
   const std::uint32_t most_;
   const Taken taken_;
-  // Handlers may run after this is gone; links hold one more each.
+  // Set to false when the listener goes; handlers that are still pending check it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::shared_ptr<void> open_links_ = std::make_shared<char>();
+  std::shared_ptr<void> open_links_ = std::make_shared<char>();  // one reference for each link, and this
 };
 
 }  // namespace weir::tensor

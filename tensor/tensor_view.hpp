@@ -1,4 +1,4 @@
-// A tensor of the program's, to be published or pushed: contiguous, in C order. Plain data.
+// A tensor in the program's memory, to publish or push: contiguous, in C order. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace weir::tensor {
 
 struct TensorView {
-  std::string name;  // in a tree; empty for a single array
+  std::string name;  // within a tree; empty for a single array
   DType dtype;
   std::vector<std::uint64_t> shape;
   const void* data = nullptr;

@@ -12,7 +12,7 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + tensor_alignment - 1) / tensor_alignment * tensor_alignment;
 }
 
-// What a Source of a tree keeps.
+// What the Source of a tree owns.
 struct Owners {
   std::shared_ptr<const void> given;
   SharedMemory packed;
@@ -30,7 +30,7 @@ Result<Tree> make_tree(std::span<const TensorView> tensors, std::shared_ptr<cons
     if (!bytes) return fail(Errc::bad_array, "the dtype or shape of '" + each.name + "' cannot be published");
     if (*bytes > 0 && each.data == nullptr) return fail(Errc::bad_array, "'" + each.name + "' has no data");
     sizes.push_back(*bytes);
-    // The last one's padding is part of the version, too: neighbours in the packed memory stay neighbours.
+    // The last tensor is padded, too, so that neighbours in the packed memory stay neighbours.
     tree.metadata.data_bytes += tensors.size() == 1 ? *bytes : aligned(*bytes);
     if (tree.metadata.data_bytes > most_data_bytes) return fail(Errc::bad_array, "more than 64 TiB");
     if (tensors.size() > 1 && *bytes < small_tensor_bytes) packed_bytes += aligned(*bytes);
@@ -40,7 +40,7 @@ Result<Tree> make_tree(std::span<const TensorView> tensors, std::shared_ptr<cons
   auto owners = std::make_shared<Owners>();
   owners->given = std::move(owner);
   if (tensors.size() > 1) {
-    Result<SharedMemory> packed = SharedMemory::map(packed_bytes + tensor_alignment);  // zeros at its end
+    Result<SharedMemory> packed = SharedMemory::map(packed_bytes + tensor_alignment);  // + zeros to pad with
     if (!packed) return std::unexpected(packed.error());
     owners->packed = std::move(*packed);
   }

@@ -1,7 +1,7 @@
-// How tensors become one version: where each lies in its bytes, and from which pieces of memory those come.
+// Lays tensors out as one version: where each lies in its bytes, and which memory those come from.
 //
-// Tensors keep their order. Each begins at a multiple of 64 bytes, so that views of what was fetched are
-// aligned. Small ones are copied next to each other into memory of the version's own, large ones are sent
+// Tensors keep their order. Each begins at a multiple of 64 bytes, so that views of the fetched bytes are
+// aligned. Small tensors are copied next to each other into memory that the version owns; large ones are sent
 // from where they lie. Pure.
 #pragma once
 
@@ -21,10 +21,10 @@ inline constexpr std::size_t tensor_alignment = 64;
 struct Tree {
   Metadata metadata;
   std::shared_ptr<const Source> data;
-  std::uint64_t packed_bytes = 0;  // of small tensors, that were copied
+  std::uint64_t packed_bytes = 0;  // bytes of small tensors, which were copied
 };
 
-// bad_array.
+// Errc::bad_array.
 Result<Tree> make_tree(std::span<const TensorView> tensors, std::shared_ptr<const void> owner);
 
 }  // namespace weir::tensor

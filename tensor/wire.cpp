@@ -36,7 +36,7 @@ Memory take_memory(Reader& in) {
   memory.rkey = in.number<std::uint32_t>();
   return memory;
 }
-// A length in 16 bits, then that much.
+// Appends a 16-bit length and the text.
 void put(Writer& out, std::string_view text) {
   out.number(static_cast<std::uint16_t>(text.size())).text(text);
 }
@@ -93,7 +93,7 @@ Writer body(const Push& m) {
   return out;
 }
 
-// What each kind may say of itself; the parsers below read the rest.
+// The header of a message; the parsers below read the rest.
 struct Header {
   std::uint8_t flags = 0;
   std::uint32_t index = 0;
@@ -161,7 +161,7 @@ Message read_push(Reader& in, const Header& header) {
 }
 
 struct Row {
-  std::uint8_t flags;  // that may be set
+  std::uint8_t flags;  // flags that this kind may have
   Message (*read)(Reader&, const Header&);
 };
 constexpr Row rows[] = {

@@ -1,10 +1,10 @@
 // The messages of the tensor protocol: bytes <-> types (docs/tensors.md has the conversation). Pure.
 //
 // Every message begins with u8 kind, u8 flags, u16 zero, u32 index; numbers are little-endian, lengths of
-// memory 64 bits. The index names a request from its TENSOR_REQUEST to its end: its low six bits are a slot,
-// of which the one who asks has each in use once; the others count uses of the slot, so a late answer is
-// known. Messages travel in frames of at most `message_bytes`: one, or several one after the other (a batch
-// of requests, say). Nothing is taken that encode() would not write.
+// memory 64 bits. The index names a request from its TENSOR_REQUEST to its end. Its low six bits are a slot,
+// of which the requesting side has each in use at most once; the upper bits count the uses of the slot, so
+// that a late answer is recognised. Messages travel in frames of at most `message_bytes`, each with one
+// message or several (a batch of requests, say). The parser accepts only what encode() can write.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ inline constexpr std::size_t message_bytes = 4096;
 inline constexpr std::uint32_t slots = 64;
 inline constexpr std::size_t most_sources = 128;
 inline constexpr std::size_t most_inline_metadata = 3072;
-inline constexpr std::size_t most_pushed_metadata = 2048;  // in a PUSH, beside its name
+inline constexpr std::size_t most_pushed_metadata = 2048;  // in a PUSH, besides its name
 
 constexpr std::uint32_t slot_of(std::uint32_t index) { return index % slots; }
 
-// Memory that the one who says so lets the other write, or read.
+// Memory that the sender of a message lets its receiver write or read.
 struct Memory {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
@@ -39,11 +39,11 @@ struct Memory {
 // TENSOR_REQUEST: the newest version of a name, if it is newer than `newer_than` of `generation`.
 struct Request {
   std::uint32_t index = 0;
-  bool wait = false;              // until there is such a version; else ERROR_STATUS
-  bool locate = false;            // say where it lies (LOCATION) instead of writing it
-  bool follow = false;            // and newer than what went to any other request of this name that follows
-  std::uint32_t name_id = 0;      // 0: `name` says it
-  std::uint64_t metadata_id = 0;  // what the destination was made for; 0: not known yet
+  bool wait = false;          // wait until there is such a version; else answer ERROR_STATUS
+  bool locate = false;        // answer where it lies (LOCATION) instead of writing it
+  bool follow = false;        // only a version newer than any sent to another `follow` request for this name
+  std::uint32_t name_id = 0;  // 0: `name` is given instead
+  std::uint64_t metadata_id = 0;  // the metadata that the destination was made for; 0: not known yet
   std::uint64_t newer_than = 0;
   std::uint64_t generation = 0;
   Memory to = {};
@@ -51,7 +51,8 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
-// META_DATA_UPDATE: the version is not what `metadata_id` says. It is kept until a RE_REQUEST or a CANCEL.
+// META_DATA_UPDATE: the version's metadata are not those of `metadata_id`. The hub keeps the version until a
+// RE_REQUEST or a CANCEL.
 struct MetadataUpdate {
   std::uint32_t index = 0;
   std::uint32_t name_id = 0;
@@ -59,20 +60,20 @@ struct MetadataUpdate {
   std::uint64_t metadata_id = 0;
   std::uint64_t data_bytes = 0;
   std::uint64_t metadata_bytes = 0;
-  std::vector<std::byte> metadata = {};  // all of it, or nothing where it is longer than most_inline_metadata
+  std::vector<std::byte> metadata = {};  // complete, or empty if longer than most_inline_metadata
   bool operator==(const MetadataUpdate&) const = default;
 };
 
-// TENSOR_RE_REQUEST, with the index of the request. A push is answered with it, too.
+// TENSOR_RE_REQUEST, with the index of the request. It is also the answer to a PUSH.
 struct ReRequest {
   std::uint32_t index = 0;
-  bool of_metadata = false;  // write the metadata there, not the data; another RE_REQUEST follows
+  bool of_metadata = false;  // write the metadata, not the data; another RE_REQUEST follows
   bool locate = false;
   Memory to = {};
   bool operator==(const ReRequest&) const = default;
 };
 
-// ERROR_STATUS: the request is over. Code ok ends a push.
+// ERROR_STATUS: the request is over. Code ok reports a push that succeeded.
 struct ErrorStatus {
   std::uint32_t index = 0;
   Errc code = Errc::ok;
@@ -81,13 +82,13 @@ struct ErrorStatus {
   bool operator==(const ErrorStatus&) const = default;
 };
 
-// The one who asked wants it no more. Answered by ERROR_STATUS, unless the answer is on its way already.
+// The requesting side gives up. Answered by ERROR_STATUS, unless another answer is already on its way.
 struct Cancel {
   std::uint32_t index = 0;
   bool operator==(const Cancel&) const = default;
 };
 
-// Where the version lies, in order; it stays there until DONE.
+// Where the version lies, in order; the hub keeps it there until DONE.
 struct Location {
   std::uint32_t index = 0;
   std::uint64_t version = 0;
@@ -100,25 +101,25 @@ struct Done {
   bool operator==(const Done&) const = default;
 };
 
-// PUSH, an array for the hub: it answers with RE_REQUEST, and with ERROR_STATUS when it has it or will not.
+// PUSH, an array for the hub. It answers RE_REQUEST, and ERROR_STATUS once the array is published or refused.
 struct Push {
   std::uint32_t index = 0;
   std::uint64_t data_bytes = 0;
   std::uint64_t metadata_bytes = 0;
   std::string name = {};
-  std::vector<std::byte> metadata = {};  // all of it, or nothing where it is longer than most_pushed_metadata
+  std::vector<std::byte> metadata = {};  // complete, or empty if longer than most_pushed_metadata
   bool operator==(const Push&) const = default;
 };
 
 using Message = std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push>;
 
 std::uint32_t index_of(const Message&);
-// Texts, names and metadata must fit.
+// Texts, names and metadata must be within their limits.
 std::vector<std::byte> encode(const Message&);
-// The first message of a frame; `frame` is what stands behind it. Errc::protocol.
+// Takes the first message of a frame; `frame` becomes the rest. Errc::protocol.
 Result<Message> take_message(std::span<const std::byte>& frame);
 
-// What a data transfer ends with: written to the slot's place in the asker's table, and its index is the
+// Ends a transfer: written to the slot's place in the requesting side's table, with the index as the
 // immediate of that write.
 struct Record {
   std::uint64_t generation = 0;
@@ -132,16 +133,16 @@ inline constexpr std::size_t record_bytes = 32;
 std::vector<std::byte> encode(const Record&);
 Record parse_record(std::span<const std::byte, record_bytes>);
 
-// Both ends' halves of the handshake.
+// The handshake: each end sends one.
 struct Greeting {
-  std::uint16_t window = 0;  // messages and ends of transfers that the other may have under way; 2 to 1024
-  std::uint64_t generation = 0;  // of a hub; 0: the sender is none
+  std::uint16_t window = 0;      // messages and records that the other end may have in flight; 2 to 1024
+  std::uint64_t generation = 0;  // a hub's; 0: the sender is not a hub
   Memory records;                // `slots` records of record_bytes
   bool operator==(const Greeting&) const = default;
 };
 inline constexpr std::size_t greeting_bytes = 36;
 std::vector<std::byte> encode(const Greeting&);
-// More bytes than greeting_bytes may follow: transports pad.
+// More bytes than greeting_bytes may follow, because transports pad.
 Result<Greeting> parse_greeting(std::span<const std::byte>);
 
 }  // namespace weir::tensor::wire

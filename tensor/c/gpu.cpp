@@ -1,4 +1,4 @@
-// GPU memory for C: copies between a GPU and host memory, and staging by its address.
+// GPU memory for C: copies between a GPU and host memory, and staging memory identified by its address.
 #include "tensor/gpu.hpp"
 
 #include "tensor/c/options.hpp"

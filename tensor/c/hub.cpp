@@ -1,4 +1,4 @@
-// Hubs for C: arrays by structure, and tokens instead of owners.
+// Hubs for C: arrays as structures, and tokens in place of owners.
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -10,7 +10,7 @@ using namespace weir::tensor;
 
 namespace {
 
-// Tokens whose memory is the program's again.
+// Tokens whose memory the program may use again.
 struct Released {
   std::mutex mutex;
   std::deque<std::uint64_t> tokens;
@@ -53,7 +53,8 @@ int weir_tensor_publish(weir_tensor_hub* hub, const char* name, const weir_tenso
     if (hub == nullptr || name == nullptr) return fail(Errc::bad_array, "a hub and a name are needed");
     const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
     if (!views) return std::unexpected(views.error());
-    // Not before it is published: an error leaves the memory with the program, whose token never comes.
+    // Set once publishing succeeds: after an error the program keeps its memory, and the token never comes
+    // back.
     const auto kept = std::make_shared<std::atomic<bool>>(false);
     const std::shared_ptr<const void> owner(new std::byte,
                                             [kept, token, released = hub->released](const std::byte* mark) {
@@ -117,7 +118,7 @@ int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, const weir_tenso
     if (hub == nullptr || name == nullptr || fetched == nullptr)
       return fail(Errc::bad_array, "a hub and a name are needed");
     std::uint64_t newer_than = wish != nullptr ? wish->newer_than : 0;
-    // What is newer than another hub's version is whatever this one has.
+    // Version numbers of another hub mean nothing to this one, so any version is new.
     if (wish != nullptr && wish->generation != 0 && wish->generation != hub->hub->generation())
       newer_than = 0;
     const auto timeout =
@@ -128,7 +129,7 @@ int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, const weir_tenso
     as_fetched.version = held->version;
     as_fetched.generation = hub->hub->generation();
     as_fetched.metadata = std::move(held->metadata);
-    // The header says that nobody writes there.
+    // The header forbids writing to this memory.
     as_fetched.data = {const_cast<std::byte*>(held->data.data()), held->data.size()};
     as_fetched.memory = std::const_pointer_cast<void>(std::move(held->memory));
     *fetched = new weir_tensor_fetched{std::move(as_fetched)};

@@ -1,4 +1,4 @@
-// Shared memory for C, by its address.
+// Shared memory for C, identified by its address.
 #include <map>
 #include <mutex>
 
@@ -13,7 +13,7 @@ struct Given {
   std::mutex mutex;
   std::map<void*, SharedMemory> by_address;
 };
-// Never destroyed: a program may give memory back while it ends.
+// Never destroyed: a program may free memory while it exits.
 Given& given() {
   static auto* const all = new Given;
   return *all;

@@ -113,7 +113,7 @@ int weir_tensor_options_set(weir_tensor_options* options, const char* name, cons
   });
 }
 
-// The texts are literals.
+// name_of() returns literals, which are zero-terminated.
 const char* weir_tensor_code_name(int code) { return name_of(static_cast<Errc>(code)).data(); }
 const char* weir_tensor_next_step(int code) { return next_step(static_cast<Errc>(code)).data(); }
 const char* weir_tensor_version() { return WEIR_VERSION; }

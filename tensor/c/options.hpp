@@ -1,4 +1,4 @@
-// Settings by name, and what every function of the C ABI shares: errors out, the provider in.
+// Settings by name, and what all functions of the C ABI share: reporting errors and loading the provider.
 #pragma once
 
 #include <algorithm>
@@ -25,14 +25,14 @@ struct weir_tensor_options {
 
 namespace weir::tensor::c {
 
-// Writes it where `to` is not null; its number.
+// Fills in `to` unless it is null; returns the error's number.
 int report(weir_tensor_error* to, const Error& error);
 
 Result<void> set(weir_tensor_options& options, std::string_view name, std::string_view value);
 
 Result<std::vector<TensorView>> views_of(const weir_tensor_array* arrays, std::size_t count, int as_tree);
 
-// A structure that begins with its size, to a caller who may know less of it than we do.
+// Copies a structure that begins with its size to a caller whose version of it may be shorter.
 template <class Stats>
 void hand_over(const Stats& from, Stats* to) {
   const std::size_t known = std::min(to->size, sizeof(Stats));
@@ -41,10 +41,11 @@ void hand_over(const Stats& from, Stats* to) {
               reinterpret_cast<const std::byte*>(&from) + sizeof to->size, known - sizeof to->size);
 }
 
-// Loads the libraries as the options, the environment and this library's place say, if the address needs any.
+// Loads the RDMA libraries, if the address needs them, from where the options, the environment or this
+// library's own directory say.
 rdma::Result<rdma::Provider> provider_for(const weir_tensor_options& options, std::string_view address);
 
-// What a function is to do, with what it throws as an error: memory that there is not is too_much.
+// Runs `work` and reports exceptions (std::bad_alloc above all) as too_much.
 template <class Work>
 int guarded(weir_tensor_error* error, Work work) {
   try {

@@ -57,17 +57,17 @@ enum weir_tensor_code {
 
 /* "peer_gone"; "unknown" for a number that this library does not know. Never NULL. */
 WEIR_TENSOR_API const char* weir_tensor_code_name(int code);
-/* What the caller can do about it, a sentence. Never NULL. */
+/* What the caller can do about it, as a sentence. Never NULL. */
 WEIR_TENSOR_API const char* weir_tensor_next_step(int code);
 WEIR_TENSOR_API const char* weir_tensor_version(void);
 
 typedef struct weir_tensor_error {
-  uint64_t generation; /* WEIR_TENSOR_PEER_GONE: of which hub */
+  uint64_t generation; /* WEIR_TENSOR_PEER_GONE: the hub's generation */
   int32_t code;
-  char message[500]; /* cut off where it is longer */
+  char message[500]; /* cut off if longer */
 } weir_tensor_error;
 
-/* Elements, in DLPack's numbers (DLDataTypeCode); others of DLPack's pass through. */
+/* Element types, in DLPack's numbers (DLDataTypeCode); DLPack's other types pass through. */
 enum weir_tensor_kind {
   WEIR_TENSOR_INT = 0,
   WEIR_TENSOR_UINT = 1,
@@ -77,31 +77,31 @@ enum weir_tensor_kind {
   WEIR_TENSOR_BOOL = 6
 };
 
-/* A contiguous array in C order. Never changes. */
+/* A contiguous array in C order. The layout never changes. */
 typedef struct weir_tensor_array {
   uint8_t kind;
   uint8_t bits; /* of one lane */
   uint16_t lanes;
   uint32_t dimensions;
-  const uint64_t* shape; /* elements; `dimensions` of them */
+  const uint64_t* shape; /* number of elements in each of `dimensions` */
   void* data;
-  const char* name; /* within a tree; need not end with a zero */
+  const char* name; /* within a tree; need not be zero-terminated */
   size_t name_size;
 } weir_tensor_array;
 
-/* Settings by name; NULL where options are taken means all defaults.
- *   keep              (hub; 2) superseded versions of a name that slow readers may hold on to
+/* Settings by name. Passing NULL for options means all defaults.
+ *   keep              (hub; 2) superseded versions of a name that slow readers may hold
  *   max_connections   (hub; 1024)
- *   push_names        (hub; nothing) what peers may push: names with commas, NAME* for all that begin so
- *   push_from         (hub; everybody) addresses that may push: ADDRESS or ADDRESS/BITS, with commas
- *   push_bytes        (hub; 1073741824) that pushed versions hold, all together
- *   push_bytes_per_peer (hub; 268435456) that those of one connection hold
- *   max_bytes         (peer; 68719476736) of one fetch
- *   read_from_bytes   (peer; 65536) what is this large the peer reads itself
- *   spare_bytes       (peer; 268435456) memory of fetches that is kept to be used again
+ *   push_names        (hub; none) names that peers may push, comma-separated; NAME* matches all that begin so
+ *   push_from         (hub; all peers) who may push: ADDRESS or ADDRESS/BITS, comma-separated
+ *   push_bytes        (hub; 1073741824) limit for all pushed versions together
+ *   push_bytes_per_peer (hub; 268435456) limit for those of one connection
+ *   max_bytes         (peer; 68719476736) limit for one fetch
+ *   read_from_bytes   (peer; 65536) from this size on the peer READs a version itself
+ *   spare_bytes       (peer; 268435456) memory of past fetches kept for reuse
  *   connect_timeout_ms (peer; 5000)
- *   rdma.provider     auto, weir or system; else what WEIR_RDMA_PROVIDER says
- *   rdma.library_dir  where Weir's libibverbs.so.1 is; else beside this library, or in LD_LIBRARY_PATH */
+ *   rdma.provider     auto, weir or system; the default is WEIR_RDMA_PROVIDER
+ *   rdma.library_dir  where Weir's libibverbs.so.1 is; default: beside this library or in LD_LIBRARY_PATH */
 typedef struct weir_tensor_options weir_tensor_options;
 WEIR_TENSOR_API weir_tensor_options* weir_tensor_options_new(void);
 WEIR_TENSOR_API void weir_tensor_options_free(weir_tensor_options* options);
@@ -112,25 +112,25 @@ WEIR_TENSOR_API int weir_tensor_options_set(weir_tensor_options* options, const 
 
 typedef struct weir_tensor_hub weir_tensor_hub;
 
-/* rdma://HOST:PORT, tcp://HOST:PORT, or several with commas between them; rdma://HOST:PORT?fallback=tcp is
- * both at one port. Port 0 takes a free one. */
+/* `address` is rdma://HOST:PORT, tcp://HOST:PORT, or several separated by commas;
+ * rdma://HOST:PORT?fallback=tcp listens for both at one port. Port 0 picks a free one. */
 WEIR_TENSOR_API int weir_tensor_listen(weir_tensor_hub** hub, const char* address,
                                        const weir_tensor_options* options, weir_tensor_error* error);
-/* Ends all connections. Arrays are the program's again when it returns. NULL does nothing. */
+/* Closes all connections. The arrays are the program's again when it returns. NULL does nothing. */
 WEIR_TENSOR_API void weir_tensor_hub_free(weir_tensor_hub* hub);
-/* "rdma://0.0.0.0:7800", with the port that was taken; valid until the hub is freed. */
+/* "rdma://0.0.0.0:7800", with the port that was chosen; valid until the hub is freed. */
 WEIR_TENSOR_API const char* weir_tensor_hub_address(const weir_tensor_hub* hub);
 WEIR_TENSOR_API uint64_t weir_tensor_hub_generation(const weir_tensor_hub* hub);
 
-/* A new version of `name`, made of `count` arrays; of one without `as_tree` it is an array. What the arrays
- * point to is not copied (small tensors of a tree are): it must stay as it is until `token`, a number of the
- * program's, came out of weir_tensor_released. */
+/* Publishes a new version of `name`, a tree of `count` arrays; with `as_tree` 0 and one array it is that
+ * array. The arrays' data are not copied (small tensors of a tree are): they must not change until
+ * weir_tensor_released returns `token`, a number that the program chooses. */
 WEIR_TENSOR_API int weir_tensor_publish(weir_tensor_hub* hub, const char* name,
                                         const weir_tensor_array* arrays, size_t count, int as_tree,
                                         uint64_t token, uint64_t* version, weir_tensor_error* error);
-/* Tokens of memory that is the program's again; how many were written to `tokens`. */
+/* Collects tokens whose memory is the program's again; returns how many were written to `tokens`. */
 WEIR_TENSOR_API size_t weir_tensor_released(weir_tensor_hub* hub, uint64_t* tokens, size_t most);
-/* 1 if there was such a name. */
+/* Returns 1 if the name had a version. */
 WEIR_TENSOR_API int weir_tensor_withdraw(weir_tensor_hub* hub, const char* name);
 
 typedef struct weir_tensor_hub_stats {
@@ -138,11 +138,11 @@ typedef struct weir_tensor_hub_stats {
   uint64_t connections, connections_made, requests, written, written_bytes, located, metadata_updates,
       superseded, broken, live_bytes, pushes, pushed_bytes, pushed_held_bytes, tcp_connections;
   uint64_t private_bytes,
-      shared_bytes; /* of live_bytes: the kernel copies them; the reader's software NIC maps them */
+      shared_bytes; /* parts of live_bytes: copied by the kernel; mapped by the reader's software NIC */
   uint64_t direct_bytes, packed_bytes; /* published so far: sent from where they lie; copied together first */
-  uint64_t frames; /* of messages that came: fewer than requests, where several share one */
+  uint64_t frames;                     /* received; fewer than requests where several share a frame */
 } weir_tensor_hub_stats;
-/* As much of it as `size` says. */
+/* Fills in as many members as `size` covers. */
 WEIR_TENSOR_API void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stats);
 
 /* ---- Fetching ---- */
@@ -151,46 +151,46 @@ typedef struct weir_tensor_peer weir_tensor_peer;
 typedef struct weir_tensor_fetched weir_tensor_fetched;
 typedef struct weir_tensor_pending weir_tensor_pending;
 
-/* To rdma://HOST:PORT or tcp://HOST:PORT; with rdma://HOST:PORT?fallback=tcp by TCP where RDMA does not
- * answer within half of connect_timeout_ms, which one line to stderr says. Waits until it is connected,
- * connect_timeout_ms at most. When the hub goes, fetches that are under way fail with WEIR_TENSOR_PEER_GONE,
- * and the next one connects anew. */
+/* Connects to rdma://HOST:PORT or tcp://HOST:PORT. With rdma://HOST:PORT?fallback=tcp it uses TCP if RDMA
+ * does not answer within half of connect_timeout_ms, and says so on stderr. Blocks until it is connected,
+ * for connect_timeout_ms at most. When the hub goes, fetches in progress fail with WEIR_TENSOR_PEER_GONE,
+ * and the next one connects again. */
 WEIR_TENSOR_API int weir_tensor_connect(weir_tensor_peer** peer, const char* address,
                                         const weir_tensor_options* options, weir_tensor_error* error);
-/* Ends its fetches with WEIR_TENSOR_CLOSED. What was fetched stays. NULL does nothing. */
+/* Fails pending fetches with WEIR_TENSOR_CLOSED. Fetched arrays stay valid. NULL does nothing. */
 WEIR_TENSOR_API void weir_tensor_peer_free(weir_tensor_peer* peer);
 WEIR_TENSOR_API uint64_t weir_tensor_peer_generation(const weir_tensor_peer* peer);
 
 typedef struct weir_tensor_wish {
-  size_t size;         /* sizeof(weir_tensor_wish) */
-  uint64_t newer_than; /* only a version above this; 0: any */
-  uint64_t generation; /* of the hub that newer_than is of; 0: whichever is there */
-  int64_t timeout_us;  /* above 0: waits that long for such a version */
-  const weir_tensor_array*
-      out; /* where it goes: exactly of the array's dtype and shape; NULL: memory of its own */
+  size_t size;                  /* sizeof(weir_tensor_wish) */
+  uint64_t newer_than;          /* only a version above this; 0: any */
+  uint64_t generation;          /* the hub that newer_than refers to; 0: any hub */
+  int64_t timeout_us;           /* if positive: how long to wait for such a version */
+  const weir_tensor_array* out; /* destination, with exactly the array's dtype and shape; NULL: allocate */
 } weir_tensor_wish;
 
-/* Fetches and waits. `wish` may be NULL. After an error what is in `out` is unspecified. */
+/* Fetches and waits. `wish` may be NULL. After an error the contents of `out` are unspecified. */
 WEIR_TENSOR_API int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
                                       weir_tensor_fetched** fetched, weir_tensor_error* error);
-/* Several at once, which costs less than one after the other: as many requests as fit share a message, and
- * none waits for the answer to another. `wishes`, and each of them, may be NULL, `errors`, too. fetched[i] is
- * NULL where that one failed, and errors[i] says why. 0 if all came; else what the first that failed says. */
+/* Fetches several arrays at once, which costs less than one after the other: requests share messages, and
+ * none waits for the answer to another. `wishes`, each of its elements, and `errors` may be NULL.
+ * fetched[i] is NULL if that fetch failed, and errors[i] says why. Returns 0 if all succeeded, else the
+ * first failure's number. */
 WEIR_TENSOR_API int weir_tensor_fetch_many(weir_tensor_peer* peer, const char* const* names,
                                            const weir_tensor_wish* const* wishes, size_t count,
                                            weir_tensor_fetched** fetched, weir_tensor_error* errors);
-/* In two steps, for several at a time. `out` stays until the second, which frees `pending`. */
+/* Fetches in two steps, to overlap several. `out` must stay valid until the second, which frees `pending`. */
 WEIR_TENSOR_API weir_tensor_pending* weir_tensor_start(weir_tensor_peer* peer, const char* name,
                                                        const weir_tensor_wish* wish);
 WEIR_TENSOR_API int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending,
                                        weir_tensor_fetched** fetched, weir_tensor_error* error);
 
-/* Each next version of a name, without a request for each: destinations for `ahead` versions (0: 2) are at
- * the hub before there are any, and a version is written to one of them as soon as it is published, also
- * while the program is busy. Versions rise; when the program is busy for longer than `ahead` - 1 of them,
- * some are skipped. When the hub goes, next fails with WEIR_TENSOR_PEER_GONE once, and then begins with what
- * the next hub has. `out` of the wish means nothing here. One thread at a time; free it also after its peer
- * was freed. */
+/* Delivers each next version of a name without a request for each. Destinations for `ahead` versions (0:
+ * 2) are posted at the hub before publication, and the hub writes a version to one of them as soon as it
+ * is published, even while the program is busy. Version numbers only rise; if the program falls more than
+ * `ahead` - 1 versions behind, some are skipped. When the hub goes, weir_tensor_follow_next fails with
+ * WEIR_TENSOR_PEER_GONE once, and then starts with whatever the next hub has. `out` in the wish is
+ * ignored. One thread at a time. The follower may outlive its peer, and must be freed all the same. */
 typedef struct weir_tensor_follower weir_tensor_follower;
 WEIR_TENSOR_API int weir_tensor_follow(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
                                        uint32_t ahead, weir_tensor_follower** follower,
@@ -199,26 +199,27 @@ WEIR_TENSOR_API int weir_tensor_follow_next(weir_tensor_follower* follower, int6
                                             weir_tensor_fetched** fetched, weir_tensor_error* error);
 WEIR_TENSOR_API void weir_tensor_follow_free(weir_tensor_follower* follower);
 
-/* What the hub itself has of a name, published or pushed: as weir_tensor_fetch, without `out`. Its data may
- * be the version itself: they must not be written to. */
+/* Gets a version from the hub in this process, published or pushed: like weir_tensor_fetch, without `out`.
+ * The data may be the version itself, so do not write to them. */
 WEIR_TENSOR_API int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, const weir_tensor_wish* wish,
                                         weir_tensor_fetched** fetched, weir_tensor_error* error);
 
-/* A new version at the hub, as weir_tensor_publish makes one there; where its options let peers push. The
- * memory is the program's again when this returns. After PEER_GONE or TIMED_OUT it may have become a version
- * or not. */
+/* Makes a new version at the hub, as weir_tensor_publish does there, if the hub's options allow it. The
+ * memory is the program's again when this returns. After PEER_GONE or TIMED_OUT the version may or may not
+ * exist. */
 WEIR_TENSOR_API int weir_tensor_push(weir_tensor_peer* peer, const char* name,
                                      const weir_tensor_array* arrays, size_t count, int as_tree,
                                      int64_t timeout_us, uint64_t* version, weir_tensor_error* error);
 
-/* What was fetched; valid until it is freed, also without its peer. */
+/* The result of a fetch; valid until it is freed, even after its peer is. */
 WEIR_TENSOR_API uint64_t weir_tensor_fetched_version(const weir_tensor_fetched* fetched);
 WEIR_TENSOR_API uint64_t weir_tensor_fetched_generation(const weir_tensor_fetched* fetched);
-/* The same for versions of a name and a generation that have equal dtypes, shapes and names. */
+/* Equal for versions of a name and generation whose dtypes, shapes and names are equal. */
 WEIR_TENSOR_API uint64_t weir_tensor_fetched_metadata_id(const weir_tensor_fetched* fetched);
 WEIR_TENSOR_API void* weir_tensor_fetched_data(const weir_tensor_fetched* fetched, size_t* bytes);
 WEIR_TENSOR_API size_t weir_tensor_fetched_count(const weir_tensor_fetched* fetched);
-/* The tensor of that number; its data point into weir_tensor_fetched_data. 0, or WEIR_TENSOR_BAD_ARRAY. */
+/* Describes tensor number `which`; its data point into weir_tensor_fetched_data. 0, or
+ * WEIR_TENSOR_BAD_ARRAY. */
 WEIR_TENSOR_API int weir_tensor_fetched_array(const weir_tensor_fetched* fetched, size_t which,
                                               weir_tensor_array* array);
 WEIR_TENSOR_API void weir_tensor_fetched_free(weir_tensor_fetched* fetched);
@@ -226,40 +227,40 @@ WEIR_TENSOR_API void weir_tensor_fetched_free(weir_tensor_fetched* fetched);
 typedef struct weir_tensor_peer_stats {
   size_t size; /* sizeof(weir_tensor_peer_stats), set by the caller */
   uint64_t fetches, fetched_bytes, read_bytes, metadata_updates, connects, pushes, pushed_bytes, fallbacks;
-  uint64_t transport; /* of the newest connection: 1 RDMA, 2 TCP; 0 before the first */
+  uint64_t transport; /* the newest connection's: 1 RDMA, 2 TCP; 0 before the first */
 } weir_tensor_peer_stats;
-/* As much of it as `size` says. */
+/* Fills in as many members as `size` covers. */
 WEIR_TENSOR_API void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats);
 
 /* ---- Memory ---- */
 
-/* Zeroed memory that the software NIC of another process maps, so that what lies here is copied without the
- * kernel. Each piece holds a descriptor. NULL if there is none left. */
+/* Zeroed memory that the software NIC of another process maps, so that data here are copied without the
+ * kernel. Each allocation holds a descriptor. NULL if none is left. */
 WEIR_TENSOR_API void* weir_tensor_empty(size_t bytes);
 WEIR_TENSOR_API void weir_tensor_empty_free(void* memory);
 
 /* ---- GPU memory ---- */
 
-/* Of CUDA's GPUs. Arrays are published from host memory and fetched to it; what lies in a GPU's memory is
- * copied there first, and back afterwards. NVIDIA's driver, libcuda.so.1, is loaded at the first call of
- * these; WEIR_TENSOR_NO_GPU says that there is none, or what it refused. `device` is CUDA's number of the
- * GPU.
+/* For CUDA's GPUs. Arrays are published from host memory and fetched to it; data in a GPU's memory are
+ * copied to host memory before, and from it afterwards. NVIDIA's driver, libcuda.so.1, is loaded by the
+ * first of these calls; WEIR_TENSOR_NO_GPU means that there is no driver, or that it reported an error.
+ * `device` is CUDA's device number.
  *
- * The copies of a GPU run on one stream, *stream (a CUstream of its primary context): make it wait for who
- * writes to the GPU's memory, or still reads it, before a copy begins. */
+ * The copies of a GPU run on one stream, *stream (a CUstream of its primary context). Before a copy
+ * begins, make it wait for the work that writes the GPU's memory or still reads it. */
 WEIR_TENSOR_API int weir_tensor_gpu_stream(int device, void** stream, weir_tensor_error* error);
-/* Begin a copy, to host memory and from it. */
+/* Start a copy to host memory, and from it. */
 WEIR_TENSOR_API int weir_tensor_gpu_read(int device, void* host, const void* gpu_memory, size_t bytes,
                                          weir_tensor_error* error);
 WEIR_TENSOR_API int weir_tensor_gpu_write(int device, void* gpu_memory, const void* host, size_t bytes,
                                           weir_tensor_error* error);
-/* Until every copy that was begun is done. */
+/* Waits until all copies that were started are done. */
 WEIR_TENSOR_API int weir_tensor_gpu_wait(int device, weir_tensor_error* error);
-/* Host memory for such copies: pinned, as far as 2 GiB are not pinned already, and shared as
- * weir_tensor_empty() is. What is in it is unspecified. It is used again, so it costs little. */
+/* Host memory for such copies: shared like that of weir_tensor_empty(), and pinned, up to 2 GiB in all. It
+ * is not zeroed. Blocks are reused, so this costs little. */
 WEIR_TENSOR_API int weir_tensor_staging_take(int device, size_t bytes, void** memory,
                                              weir_tensor_error* error);
-/* Once for each; not while a version lies there or a copy is under way. */
+/* Call once for each, but not while a version lies there or a copy is in progress. */
 WEIR_TENSOR_API void weir_tensor_staging_give_back(void* memory);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@ namespace weir::nccl {
 std::optional<Taken> OfferBook::find(std::int32_t tag) const {
   const auto slot = static_cast<std::uint8_t>((group_ - 1) % slots);
   const OfferRow& row = rows_[slot];
-  // The peer's device writes the sequence last of each offer; acquire keeps the reads behind it in place.
+  // The peer's device writes the sequence last in each offer; acquire keeps the other reads behind it.
   const auto valid = [&](const Offer& offer) {
     return std::atomic_ref(const_cast<std::uint64_t&>(offer.sequence)).load(std::memory_order_acquire) ==
            group_;

@@ -16,7 +16,7 @@ using rdma::Errc;
 using rdma::Result;
 
 constexpr std::uint32_t wanted_inline_bytes = 64;
-// Looking for an event of the connection manager is a system call: not while messages come.
+// Looking for connection manager events costs a system call, so it is not done while messages arrive.
 constexpr std::uint32_t calls_between_looks = 128;
 
 }  // namespace
@@ -36,7 +36,7 @@ Result<rdma::CompletionQueue> Connection::make_cq(const Nic& nic, Depths depths)
 }
 
 Result<void> Connection::make_queue_pair(Depths depths) {
-  // Devices do not say how much they take inline; they refuse what is too much.
+  // Devices do not say how much inline data they allow; they refuse a queue pair that asks for too much.
   for (std::uint32_t inline_bytes = wanted_inline_bytes;; inline_bytes = 0) {
     ibv_qp_init_attr attributes{};
     attributes.send_cq = attributes.recv_cq = cq_.get();
@@ -54,9 +54,9 @@ Result<void> Connection::make_queue_pair(Depths depths) {
   }
 }
 
-// Receives are posted before their offer is made, so a sender finds none only when a fault is injected: wait
-// as long as it takes (7). Six times is the most that finds a vanished peer everywhere: Soft-RoCE takes 7 for
-// ever.
+// The RNR retry count is 7, without limit: receives are posted before their offer is made, so a sender meets
+// RNR only if a fault was injected. The retry count is 6, because Soft-RoCE treats 7 as unlimited and would
+// never notice that a peer vanished.
 rdma_conn_param Connection::parameters(const void* private_data, std::size_t bytes) const {
   rdma_conn_param parameters{};
   parameters.responder_resources = parameters.initiator_depth = 1;
@@ -131,7 +131,7 @@ void Connection::look_at_events() {
     if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
       fail(Status::system_error, "the RDMA device was removed");
     } else if (event->type == RDMA_CM_EVENT_DISCONNECTED) {
-      poll();  // what came before it
+      poll();  // completions that precede the event
       fail(Status::remote_error, "the peer closed the connection, or its process ended");
     }
   }
@@ -142,7 +142,7 @@ Status Connection::fail(Status status, const std::string& what) {
   status_ = status;
   log_warning(role_ + (peer_.port() != 0 ? " with " + rdma::text(peer_) : "") + " on " + nic_->device().name +
               " ended: " + what);
-  hang_up();  // the peer would find out only by retrying
+  hang_up();  // otherwise the peer finds out only when its retries run out
   return status_;
 }
 

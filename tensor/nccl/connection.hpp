@@ -1,10 +1,10 @@
-// What a sending and a receiving connection share: a reliable queue pair of their own, a completion queue
-// that only they poll, and how they end.
+// What a sending and a receiving connection share: a reliable queue pair of its own, a completion queue that
+// only this connection polls, and how it ends.
 //
-// A connection never blocks and has no thread: whatever happened is found when NCCL calls test(), or isend()
-// and irecv() while they have nothing to do. The first failure ends it (status() stays what it was), is
-// logged once with its cause, and is what every later call returns; requests that were complete before still
-// tell so.
+// A connection never blocks and has no thread: events are noticed when NCCL calls test(), or isend() and
+// irecv() while they have nothing to do. The first failure ends the connection. It is logged once with its
+// cause, and every later call returns its status, except that requests that were complete before still report
+// success.
 //
 // Threading: one thread at a time for each connection, as NCCL calls it.
 #pragma once
@@ -24,7 +24,7 @@ namespace weir::nccl {
 
 class Connection;
 
-// What isend() and irecv() give NCCL to ask about.
+// The request that isend() and irecv() return, for NCCL to pass to test().
 struct Request {
   Connection* owner = nullptr;
 };
@@ -37,15 +37,15 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Whether a request is done; `bytes` gets the sizes of what was sent or received if it is not nullptr.
+  // Whether a request is done. `bytes`, unless it is nullptr, gets the sizes that were sent or received.
   virtual Status test(Request& request, int* done, int* bytes) = 0;
 
   Nic& nic() { return *nic_; }
   Status status() const { return status_; }
-  // Tells the peer that it is over. What was sent is sent; the memory of what is under way is no longer used
-  // once the connection is destroyed.
+  // Disconnects from the peer. Messages already sent still arrive. Memory of pending requests is not used any
+  // more once the connection is destroyed.
   void hang_up();
-  // The peer's process is inside an operation on our queue pair: destroying it would wait for it.
+  // The peer's process is inside an operation on our queue pair, so destroying it would block.
   bool busy() const;
 
  protected:
@@ -60,13 +60,14 @@ class Connection {
   rdma_conn_param parameters(const void* private_data, std::size_t bytes) const;
   void set_traffic_class(int traffic_class);
 
-  // Takes what completed. Successes go to on_success().
+  // Takes all completions; on_success() gets the successful ones.
   void poll();
   virtual void on_success(const ibv_wc& completion) = 0;
-  // While there is nothing to do: looks for a peer that left, now and then also where that costs a call.
+  // Call when there is nothing to do: polls, and now and then makes the system call that finds a peer that
+  // left.
   void idle();
   Status fail(Status status, const std::string& what);
-  // Injected: whether this operation is to be the connection's end.
+  // Decides whether an injected fault ends the connection with this operation.
   void roll_fatal_dice();
   rdma::Error connect_failure(const rdma::CmEvent& event) const;
 
@@ -78,7 +79,7 @@ class Connection {
   FaultDice dice_;
   std::string role_;  // "send connection", for the log
   rdma::Endpoint peer_;
-  Clock::time_point deadline_{};  // of the handshake
+  Clock::time_point deadline_{};  // for the handshake
   std::uint32_t inline_bytes_ = 0;
 
  private:
@@ -86,7 +87,7 @@ class Connection {
   void look_at_events();
 
   Status status_ = Status::success;
-  std::uint32_t idle_calls_ = 0;  // since something completed
+  std::uint32_t idle_calls_ = 0;  // since the last completion
 };
 
 }  // namespace weir::nccl

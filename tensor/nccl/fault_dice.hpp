@@ -1,6 +1,6 @@
-// When an injected failure strikes: dice of one connection, the same for the same seed.
+// Decides when an injected fault strikes: dice of one connection, reproducible from the seed.
 //
-// Threading: one thread, but a device's dead switch is shared by its connections.
+// Threading: one thread, but a device's switch is shared by its connections.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@
 
 namespace weir::nccl {
 
-// Of one device that NCCL sees.
+// The fault state of one device that NCCL sees.
 struct DeviceSwitch {
-  std::atomic<std::uint64_t> operations{0};  // counted only where the device is to die
+  std::atomic<std::uint64_t> operations{0};  // counted only if the device is to die
 };
 
 class FaultDice {
  public:
   FaultDice() = default;  // nothing ever fails
-  // `ordinal` tells connections of one process apart.
+  // `ordinal` distinguishes the connections of one process.
   FaultDice(const Faults& faults, std::uint64_t ordinal, int device,
             std::shared_ptr<DeviceSwitch> device_switch)
       : faults_(faults),
@@ -30,7 +30,7 @@ class FaultDice {
 
   bool active() const { return active_; }
   const Faults& faults() const { return faults_; }
-  // One operation of the device; true: it has died.
+  // Counts one operation of the device; returns true if the device has died.
   bool device_dies() {
     return dies_ && switch_->operations.fetch_add(1, std::memory_order_relaxed) >= faults_.dead_after;
   }

@@ -5,7 +5,7 @@
 namespace weir::nccl {
 namespace {
 
-// Written by init(), read by every connection's thread; the function itself is NCCL's and lives as long.
+// Set by init() and read by every connection's thread. NCCL owns the function, which outlives us.
 std::atomic<LogFunction> log_function{nullptr};
 
 void write(LogLevel level, unsigned long flags, const std::string& line) {

@@ -1,6 +1,6 @@
-// Lines for NCCL's log. NCCL gives its log function to init(); before that, lines go nowhere.
+// Writes lines to NCCL's log. NCCL passes its log function to init(); lines before that are dropped.
 //
-// Threading: any thread; NCCL's function is one of the process.
+// Threading: any thread; the process has one log function.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace weir::nccl {
 void set_log_function(LogFunction function);
 // Shown with NCCL_DEBUG=INFO.
 void log_info(const std::string& line);
-// Shown with NCCL_DEBUG=WARN. Names the cause and the next step.
+// Shown with NCCL_DEBUG=WARN. Must name the cause and the next step.
 void log_warning(const std::string& line);
 
 }  // namespace weir::nccl

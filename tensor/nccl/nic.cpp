@@ -26,7 +26,7 @@ bool wanted(const std::string& interfaces, std::string_view name) {
   return ("," + interfaces + ",").find("," + std::string(name) + ",") != std::string::npos;
 }
 
-// Addresses of the host: IPv4 first, what leads nowhere else last.
+// The host's usable addresses: IPv4 first, loopback last.
 std::vector<Candidate> addresses(const std::string& interfaces) {
   std::vector<Candidate> found;
   ifaddrs* list = nullptr;
@@ -52,7 +52,7 @@ std::vector<Candidate> addresses(const std::string& interfaces) {
   return found;
 }
 
-// Of the codes of PortInfo (IBA 14.2.5.6): Mbit/s of one lane, and how many lanes.
+// From PortInfo's codes (IBA 14.2.5.6): the Mbit/s of one lane, times the number of lanes.
 int speed_mbps(const ibv_port_attr& port) {
   static constexpr std::pair<int, int> lanes[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
   static constexpr std::pair<int, int> speeds[] = {{1, 2500},   {2, 5000},   {4, 10000},  {8, 10000},
@@ -135,8 +135,8 @@ Result<std::shared_ptr<Nic>> Nic::open(const FoundDevice& device) {
 Result<Region*> Nic::enroll(void* data, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::lock_guard lock(mutex_);
-  // Whatever covers the range begins at or before it. NCCL registers a buffer once and then pieces of it, so
-  // the nearest few tell; looking at all would make each call as slow as there are registrations.
+  // A registration that covers the range begins at or before it. NCCL registers a buffer once and then pieces
+  // of it, so checking the nearest few suffices; checking all would take time in proportion to their number.
   constexpr int nearest = 8;
   auto at = regions_.upper_bound(begin);
   for (int tries = 0; tries < nearest && at != regions_.begin(); ++tries) {
@@ -153,8 +153,8 @@ Result<Region*> Nic::enroll(void* data, std::size_t bytes) {
 }
 
 void Nic::release(Region* region) {
-  const std::shared_ptr<Nic> nic = region->nic;  // the region may be what holds it
-  std::unique_ptr<Region> ended;                 // outside the lock: a device may take its time
+  const std::shared_ptr<Nic> nic = region->nic;  // the region may hold the last reference
+  std::unique_ptr<Region> ended;                 // destroyed outside the lock: deregistering may be slow
   const std::lock_guard lock(nic->mutex_);
   if (--region->holders > 0) return;
   const auto [first, last] = nic->regions_.equal_range(region->begin);

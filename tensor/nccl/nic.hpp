@@ -1,10 +1,10 @@
 // The RDMA devices of this process: found once, opened while something uses them.
 //
-// find_devices() asks each address of the host which RDMA device is behind it, through the connection manager
-// alone, so that it is the same for the software NIC and for real ones. A Nic is one such device held open:
-// protection domain and registrations, which all connections of the process share (regIsGlobal). It lives as
-// long as a listener, a connection, a registration or a communicator holds it; nothing of it is left
-// when the last one ends, because NCCL unloads the plugin then.
+// find_devices() asks the connection manager, for each address of the host, which RDMA device is behind it;
+// that works the same for the software NIC and real ones. A Nic is such a device held open: its protection
+// domain and the registrations, which all connections of the process share (regIsGlobal). It lives as long as
+// a listener, a connection, a registration or a communicator holds it. When the last one ends nothing of it
+// remains, because NCCL then unloads the plugin.
 //
 // Threading: any thread; the registrations have a lock of their own.
 #pragma once
@@ -24,7 +24,7 @@ namespace weir::nccl {
 
 class Nic;
 
-// A device as it was found: plain data, which stays when nothing is open.
+// A device as found: plain data that outlives any open device.
 struct FoundDevice {
   std::string name;
   rdma::Endpoint address;  // port 0
@@ -36,9 +36,9 @@ struct FoundDevice {
 };
 rdma::Result<std::vector<FoundDevice>> find_devices(const Settings& settings, bool software);
 
-// Memory that the device may use, held by `holders` regMr() calls.
+// Memory registered with the device, with one holder for each regMr() call.
 struct Region {
-  std::shared_ptr<Nic> nic;  // keeps its protection domain
+  std::shared_ptr<Nic> nic;  // keeps the protection domain
   std::uintptr_t begin = 0, end = 0;
   rdma::MemoryRegion region;
   std::uint32_t holders = 1;
@@ -58,9 +58,9 @@ class Nic : public std::enable_shared_from_this<Nic> {
   const rdma::ProtectionDomain& pd() const { return pd_; }
   const rdma::CompletionChannel& channel() const { return channel_; }
 
-  // A registration that covers these bytes: one that is there, or a new one.
+  // Returns an existing registration that covers these bytes, or makes one.
   rdma::Result<Region*> enroll(void* data, std::size_t bytes);
-  // Gives one hold back; the last one ends the registration.
+  // Gives up one hold; the last one ends the registration.
   static void release(Region* region);
   std::size_t regions() const;
 
@@ -74,7 +74,7 @@ class Nic : public std::enable_shared_from_this<Nic> {
   rdma::ProtectionDomain pd_;
   rdma::CompletionChannel channel_;  // never armed: connections poll
   mutable std::mutex mutex_;
-  // By where they begin; several may begin at the same place.
+  // Keyed by the start address; several may start at the same one.
   std::multimap<std::uintptr_t, std::unique_ptr<Region>> regions_;
 };
 

@@ -24,7 +24,7 @@ namespace {
 using rdma::Result;
 using Clock = Connection::Clock;
 
-// A device as NCCL sees it: one of the machine's, perhaps one of several views of it.
+// A device as NCCL sees it: a real device, or one of several views of it.
 struct LogicalDevice {
   FoundDevice found;
   std::string name;
@@ -41,14 +41,14 @@ struct Process {
   std::list<std::weak_ptr<Nic>> nics;
   std::vector<LogicalDevice> devices;
   std::size_t communicators = 0;
-  std::uint64_t connections = 0;  // ever made
+  std::uint64_t connections = 0;  // number ever made
   std::uint64_t self = 0;         // tells our attempts from those of a process that copied a handle
   std::uint64_t last_attempt = 0;
   std::map<std::uint64_t, std::unique_ptr<Sender>> attempts;
-  // Closed, but a stopped peer is inside of them.
+  // Closed, but a stopped peer process is inside an operation on their queue pairs.
   std::list<std::unique_ptr<Connection>> leaving;
 
-  // The libraries that these would call may have ended before us.
+  // Leaks them: the libraries that their destructors call may already be gone at exit.
   ~Process() {
     for (auto& [number, sender] : attempts) static_cast<void>(sender.release());
     for (auto& connection : leaving) static_cast<void>(connection.release());
@@ -80,7 +80,8 @@ std::uint64_t random_number() {
   return number;
 }
 
-// Weir's libraries lie beside the plugin: verbs/ in a build tree, weir/ in an installation. Empty: elsewhere.
+// Weir's libraries are next to the plugin: in verbs/ in a build tree, in weir/ when installed. Empty if not
+// found.
 std::string library_directory() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&library_directory), &info) == 0 || info.dli_fname == nullptr)
@@ -106,7 +107,7 @@ Result<rdma::Provider> load_nic() {
   return rdma::load_provider(options);
 }
 
-// What NCCL sees: the devices there are, or as many views of them as the settings want.
+// The devices that NCCL will see: the real ones, or as many views of them as the settings ask for.
 std::vector<LogicalDevice> views(Process& state, const std::vector<FoundDevice>& found) {
   std::vector<std::weak_ptr<Nic>*> nics;
   for (std::size_t i = 0; i < found.size(); ++i) nics.push_back(&state.nics.emplace_back());
@@ -118,7 +119,7 @@ std::vector<LogicalDevice> views(Process& state, const std::vector<FoundDevice>&
     device.found = found[of];
     device.nic = nics[of];
     if (!state.settings.devices.empty()) device.shape = state.settings.devices[i];
-    // NCCL takes devices of one guid for ports of one NIC.
+    // NCCL takes devices with equal guids for ports of one NIC, so each round of views gets its own.
     device.guid = found[of].guid + i / found.size();
     device.name = found[of].name + (i < found.size() ? "" : "." + std::to_string(i / found.size()));
   }
@@ -157,7 +158,7 @@ LogicalDevice* device_at(Process& state, int index) {
   return &state.devices[static_cast<std::size_t>(index)];
 }
 
-// With the process's lock held.
+// The caller holds the process's lock.
 Result<std::shared_ptr<Nic>> nic_of(LogicalDevice& device) {
   if (std::shared_ptr<Nic> open = device.nic->lock()) return open;
   Result<std::shared_ptr<Nic>> nic = Nic::open(device.found);
@@ -212,7 +213,7 @@ Communicator* open_communicator(int traffic_class) {
 
 Status finalize(Communicator* communicator) {
   Process& state = process();
-  std::map<std::uint64_t, std::unique_ptr<Sender>> abandoned;  // outside the lock
+  std::map<std::uint64_t, std::unique_ptr<Sender>> abandoned;  // destroyed outside the lock
   const std::lock_guard lock(state.mutex);
   delete communicator;
   state.reap();
@@ -297,7 +298,7 @@ Status connect(int index, int traffic_class, void* opaque, void** send_comm) {
   if (*connected) {
     *send_comm = static_cast<Connection*>(attempt->second.release());
     state.attempts.erase(attempt);
-    handle.attempt = handle.attempter = 0;  // the handle may serve again
+    handle.attempt = handle.attempter = 0;  // the handle may be used to connect again
   }
   std::memcpy(opaque, &handle, sizeof handle);
   return Status::success;
@@ -365,7 +366,7 @@ Status irecv(void* receive_comm, std::span<void* const> data, const std::size_t*
   return status;
 }
 
-// What a device wrote to host memory is seen by whoever saw its completion.
+// No flush is needed: host memory is coherent once its completion was seen.
 Status iflush(void** request) {
   *request = nullptr;
   return Status::success;

@@ -1,10 +1,11 @@
 // The plugin's operations, for every version of NCCL's interface: the tables (table.inc) only convert
 // arguments.
 //
-// State of the process: settings and devices, found by the first init(); attempts to connect; what holds
-// devices open. Every function may be called by any thread; those on one connection by one at a time.
+// State of the process: settings and devices, found by the first init(); attempts to connect; references that
+// hold devices open. Threading: any thread may call any function; one connection is used by one thread at a
+// time.
 //
-// No thread of ours runs, no call blocks, and isend(), irecv() and test() allocate nothing.
+// The plugin starts no thread and no call blocks; isend(), irecv() and test() do not allocate.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace weir::nccl {
 
-// What NCCL asks about a device.
+// The answer to NCCL's question about a device.
 struct DeviceProperties {
   const char* name;      // lives as long as the plugin
   const char* pci_path;  // nullptr: none
@@ -27,12 +28,12 @@ struct DeviceProperties {
   std::int16_t plane;
 };
 
-// What init() gives a communicator (from version 11 on).
+// The context that init() returns for a communicator (from version 11 on).
 struct Communicator {
   int traffic_class = -1;
 };
 
-// Finds the devices, once; later calls only set the log function.
+// Finds the devices on the first call; later calls only set the log function.
 Status init(LogFunction log, int version);
 Communicator* open_communicator(int traffic_class);
 Status finalize(Communicator* communicator);

@@ -40,7 +40,7 @@ Result<std::unique_ptr<Receiver>> Receiver::accept(std::shared_ptr<Nic> nic, rdm
   if (!events) return std::unexpected(events.error());
   Result<rdma::CompletionQueue> cq = make_cq(*nic, {offer_depth, receive_depth});
   if (!cq) return std::unexpected(cq.error());
-  // Its events must not end up at the listener, whose next caller may be another thread's.
+  // Its events must not arrive at the listener's channel, which another thread may be reading.
   if (rdma_migrate_id(id.get(), events->get()) != 0)
     return rdma::fail_os(Errc::device_error, "cannot give a connection events of its own", errno);
   std::unique_ptr<Receiver> receiver(
@@ -65,7 +65,7 @@ Result<void> Receiver::prepare() {
   rdma_conn_param answer = parameters(&welcome, sizeof welcome);
   if (rdma_accept(id_.get(), &answer) != 0)
     return rdma::fail_os(Errc::device_error, "cannot accept an RDMA connection", errno);
-  id_.set_rnr_wait(std::chrono::microseconds(100));  // the connection manager's own is the longest there is
+  id_.set_rnr_wait(std::chrono::microseconds(100));  // the default is the longest there is
   return {};
 }
 
@@ -105,8 +105,9 @@ Status Receiver::irecv(std::span<void* const> data, std::span<const std::size_t>
   if (status() != Status::success) return status();
 
   Group& group = book_.open(bytes);
-  // NCCL calls nothing any more once it is told of an optional completion. The software NIC brings a small
-  // message when the receiver looks for it, and an injected fault may hold receives back: so not early there.
+  // Once NCCL is told that an optional completion is done, it makes no further call. But the software NIC
+  // delivers a small message only when the receiver polls, and an injected fault may withhold receives; in
+  // these cases completion must not be reported early.
   group.optional = optional && !nic().device().software && !dice_.active();
   Receive& receive = receives_[*slot];
   ++opened_;
@@ -166,7 +167,7 @@ Status Receiver::post_offers(std::uint8_t slot, std::size_t count) {
   return Status::success;
 }
 
-// Receives are consumed in the order of their posting, so behind one that is withheld all are.
+// Receives are consumed in the order of their posting, so while one is withheld all later ones are, too.
 Status Receiver::withhold_or_post(Receive& receive) {
   receive.post_at = receive.show_at = {};
   if (!dice_.active()) return post_receives(receive);

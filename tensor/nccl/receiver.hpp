@@ -1,12 +1,12 @@
-// A connection that receives, and the listener that it comes from.
+// A receiving connection, and the listener that it comes from.
 //
 // irecv() posts a receive for each buffer and writes the group's offers into the sender's memory with one
-// WRITE; each message consumes one receive and names its buffer in its immediate. Groups come in the order of
-// irecv() calls, so the receive that a message of group g consumes is one of group g's: a group of one may
-// receive by SEND into the buffer itself.
+// WRITE. Each message consumes one receive and names its buffer in its immediate. Groups arrive in the order
+// of the irecv() calls, so a message of group g consumes a receive of group g; a group of one may therefore
+// receive a SEND directly into its buffer.
 //
-// A Listener hears of strangers: whoever does not know its handle's secret is rejected, at most
-// `max_handshakes` are under way, and each has `handshake_timeout`.
+// Anyone may connect to a Listener: it rejects those who do not know its handle's secret, allows at most
+// `max_handshakes` at a time, and gives each `handshake_timeout`.
 #pragma once
 
 #include <array>
@@ -24,11 +24,12 @@ class Receiver final : public Connection {
   static rdma::Result<std::unique_ptr<Receiver>> accept(std::shared_ptr<Nic> nic, rdma::CmId id,
                                                         const Hello& hello, FaultDice dice,
                                                         Clock::time_point deadline);
-  // True once the peer knows that it is connected; false: not yet.
+  // True once the peer has confirmed the connection; false: not yet.
   rdma::Result<bool> established(Clock::time_point now);
 
-  // A group of receives. *request is nullptr where `slots` groups are under way. `optional`: the caller sees
-  // by itself when the data is there, so a device that needs nobody's help may say at once that it is done.
+  // Posts a group of receives. *request is nullptr while `slots` groups are in progress. `optional`: the
+  // caller detects the arrival of the data itself, so if the device delivers without the receiver's help the
+  // request may be reported as done at once.
   Status irecv(std::span<void* const> data, std::span<const std::size_t> bytes, std::span<const int> tags,
                std::span<Region* const> regions, bool optional, Request** request);
   Status test(Request& request, int* done, int* bytes) override;
@@ -40,9 +41,9 @@ class Receiver final : public Connection {
 
   struct Receive : Request {
     std::uint8_t slot = 0;
-    // Of a group of one: where a SEND goes.
+    // Where a SEND goes, if the group has one buffer.
     ibv_sge buffer{};
-    Clock::time_point post_at{};  // injected: its receives are posted then
+    Clock::time_point post_at{};  // injected: when to post its receives
     Clock::time_point show_at{};  // injected delay
   };
 
@@ -60,12 +61,13 @@ class Receiver final : public Connection {
   std::uint64_t peer_offers_ = 0;
   std::uint32_t peer_offers_rkey_ = 0;
   bool established_ = false;
-  rdma::MemoryPool::Block rows_;  // what is written to the peer
+  rdma::MemoryPool::Block rows_;  // the source of the WRITEs to the peer
   std::uint32_t rows_lkey_ = 0;
   std::uint32_t offers_posted_ = 0, offers_sent_ = 0;  // modulo 2^32
   GroupBook book_;
   std::array<Receive, slots> receives_;
-  // Injected RNR storms: groups [withheld_, opened) of whose receives none is posted yet; they go in order.
+  // Injected RNR storms: the receives of groups [withheld_, opened_) are not posted yet; they are posted in
+  // order.
   std::uint64_t opened_ = 0, withheld_ = 0;
 };
 
@@ -75,12 +77,12 @@ class Listener {
   static constexpr std::size_t max_handshakes = 64;
   static constexpr std::chrono::seconds handshake_timeout{10};
 
-  // Makes a connection's dice.
+  // Makes the dice for a new connection.
   using Dice = std::function<FaultDice()>;
   static rdma::Result<std::unique_ptr<Listener>> listen(std::shared_ptr<Nic> nic, std::uint64_t secret,
                                                         Dice dice);
   Handle handle() const;
-  // A connection whose handshake is over; nullptr: none yet.
+  // Returns a connection whose handshake is complete; nullptr: none yet.
   rdma::Result<std::unique_ptr<Receiver>> accept(Clock::time_point now);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 using rdma::Errc;
 using rdma::Result;
 
-constexpr std::uint64_t watch_id = ~std::uint64_t{0};  // of the receive that nobody answers
+constexpr std::uint64_t watch_id = ~std::uint64_t{0};  // a receive that no message ever consumes
 constexpr int resolve_timeout_ms = 2000;
 
 }  // namespace
@@ -46,8 +46,8 @@ Result<std::unique_ptr<Sender>> Sender::connect(std::shared_ptr<Nic> nic, const 
   sender->id_ = std::move(*id);
   sender->id_.set_ack_timeout(options.ack_timeout);
   sender->set_traffic_class(options.traffic_class);
-  // From the device's own address: that of another one would leave through another device. To this host the
-  // kernel's choice is right, too, and IPv4 and IPv6 do not mix.
+  // Bind to the device's own address, since another address would leave through another device. For a peer on
+  // this host the kernel's choice is right, and IPv4 and IPv6 cannot be mixed.
   rdma::Endpoint from = sender->nic_->device().address, to = *peer;
   const bool named = from.address().is_v4() == to.address().is_v4() &&
                      from.address().is_loopback() == to.address().is_loopback();
@@ -104,8 +104,8 @@ Result<void> Sender::prepare() {
 
 Result<void> Sender::request_connection() {
   if (Result<void> prepared = prepare(); !prepared) return prepared;
-  // Nothing is ever sent to us but offers. The receive is flushed when the queue pair fails, and so tells us
-  // of it while we have nothing under way.
+  // The peer sends us no messages, only offers. This receive is flushed when the queue pair fails, which
+  // tells us about the failure even while no request is pending.
   ibv_recv_wr watch{}, *bad = nullptr;
   watch.wr_id = watch_id;
   if (const int failed = ibv_post_recv(id_->qp, &watch, &bad); failed != 0)

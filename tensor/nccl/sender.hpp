@@ -1,8 +1,8 @@
-// A connection that sends: connects, reads the peer's offers, writes each message to where its offer says.
+// A sending connection: connects, reads the peer's offers and writes each message into the offered buffer.
 //
-// A message is one WRITE WITH IMMEDIATE into the offered buffer, or, if it is small and its receive is
-// posted, one SEND; its own completion ends its request, so a send of a group is done whether or not the
-// others were made. The peer writes offers into `offers_`; sequence numbers there tell what is new.
+// A message is one WRITE WITH IMMEDIATE into the offered buffer, or one SEND if it is small and its receive
+// is posted. Its own completion ends its request, so a send of a group completes whether or not the others
+// were made. The peer writes its offers into `offers_`; their sequence numbers show which are new.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ namespace weir::nccl {
 
 class Sender final : public Connection {
  public:
-  // NCCL may have so many groups under way, each of so many sends.
+  // The most that NCCL has in progress: that many groups of that many sends.
   static constexpr std::size_t max_sends = std::size_t{max_requests} * max_group;
-  // Messages up to this many bytes are SENDs where they can be.
+  // Messages up to this size use SEND where they can.
   static constexpr std::uint32_t send_bytes = 4096;
 
   struct Options {
@@ -25,13 +25,13 @@ class Sender final : public Connection {
     int traffic_class = -1;
     FaultDice dice;
   };
-  // Begins to connect; goes on with each connected().
+  // Starts to connect; call connected() until it is.
   static rdma::Result<std::unique_ptr<Sender>> connect(std::shared_ptr<Nic> nic, const Handle& handle,
                                                        const Options& options, Clock::time_point now);
   // True once the peer accepted; false: not yet.
   rdma::Result<bool> connected(Clock::time_point now);
 
-  // *request is nullptr where the peer has made no offer for this tag yet.
+  // *request is nullptr while the peer has not offered a buffer for this tag.
   Status isend(void* data, std::size_t bytes, int tag, const Region& region, Request** request);
   Status test(Request& request, int* done, int* bytes) override;
 

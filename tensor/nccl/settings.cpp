@@ -17,9 +17,9 @@ constexpr std::array lines = {
         "WEIR_RDMA_PROVIDER", "auto|weir|system",
         "which RDMA to use: a NIC with an active port if there is one (auto), Weir's software NIC, or the "
         "system's rdma-core"},
-    SettingLine{"WEIR_NCCL_DEVICES", "1..64", "how many devices NCCL sees; they share the NICs there are"},
+    SettingLine{"WEIR_NCCL_DEVICES", "1..64", "number of devices that NCCL sees; they share the real NICs"},
     SettingLine{"WEIR_NCCL_SPEEDS", "MBPS,...",
-                "speed of each device in Mbit/s; the last one goes for the rest"},
+                "speed of each device in Mbit/s; the last value applies to the rest"},
     SettingLine{"WEIR_NCCL_RAILS", "N,...", "rail of each device (interface version 12)"},
     SettingLine{"WEIR_NCCL_PLANES", "N,...", "plane of each device (interface version 12)"},
     SettingLine{"WEIR_NCCL_PCI_PATHS", "PATH,...",
@@ -28,14 +28,14 @@ constexpr std::array lines = {
                 "network interfaces whose RDMA devices are used; all if not set"},
     SettingLine{
         "WEIR_NCCL_ACK_TIMEOUT_MS", "1..60000",
-        "how long the device waits for an acknowledgement before it sends again; 7 of them end a connection "
+        "how long the device waits for an acknowledgement before it retransmits; 7 timeouts end a connection "
         "(500)"},
     SettingLine{"WEIR_NCCL_CONNECT_TIMEOUT_MS", "100..86400000",
                 "how long connecting may take, the peer's accept included (300000)"},
     SettingLine{
         "WEIR_NCCL_FAULTS", "qp-error=P,rnr-storm=P[:US],delay=P[:US],dead-nic=DEV[@OPS],seed=N",
-        "failures to make on purpose: P is the probability for each operation, US microseconds, DEV a device "
-        "that dies after OPS operations"},
+        "faults to inject: P is the probability for each operation, US microseconds, DEV a device that dies "
+        "after OPS operations"},
     SettingLine{"WEIR_NCCL_HELP", "1", "prints these lines to NCCL's log"},
 };
 
@@ -63,7 +63,7 @@ std::optional<Number> number(std::string_view text, Number least, Number most) {
   return value;
 }
 
-// "P" or "P:US".
+// Parses "P" or "P:US".
 bool parse_chance(std::string_view text, double& chance, std::chrono::microseconds& by) {
   const std::size_t colon = text.find(':');
   const auto p = number<double>(text.substr(0, colon), 0, 1);
@@ -75,7 +75,7 @@ bool parse_chance(std::string_view text, double& chance, std::chrono::microsecon
   return us.has_value();
 }
 
-// "DEV" or "DEV@OPS".
+// Parses "DEV" or "DEV@OPS".
 bool parse_dead(std::string_view text, Faults& faults) {
   const std::size_t at = text.find('@');
   const auto device = number<int>(text.substr(0, at), 0, most_devices - 1);
@@ -103,7 +103,7 @@ bool parse_fault(std::string_view word, Faults& faults) {
   return seed.has_value();
 }
 
-// Reads one variable after the other and keeps the first complaint.
+// Reads variables and keeps the first complaint.
 class Reader {
  public:
   explicit Reader(const Lookup& lookup) : lookup_(lookup) {}

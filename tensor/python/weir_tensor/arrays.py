@@ -1,8 +1,8 @@
-"""Python's arrays as the library sees them, and back: dtypes, shapes, addresses.
+"""Converts Python's arrays for the library and back: dtypes, shapes, addresses.
 
-Taken: what has `__array_interface__` (numpy), `__dlpack__` (torch and others, in host memory or CUDA's) or the buffer protocol
-(bytes, array.array, memoryview). Given: numpy arrays where numpy is there and has the dtype, else an `Array`, which
-DLPack's consumers take (`torch.from_dlpack`). Nothing is copied, but arrays that are not contiguous.
+Accepted: anything with `__array_interface__` (numpy), `__dlpack__` (torch and others, in host memory or CUDA's) or the buffer
+protocol (bytes, array.array, memoryview). Returned: numpy arrays if numpy is installed and has the dtype, else an `Array`,
+which DLPack's consumers accept (`torch.from_dlpack`). Only arrays that are not contiguous are copied.
 """
 import ctypes
 import functools
@@ -15,7 +15,7 @@ from .errors import BadArray
 from .library import Array as CArray
 from .library import word
 
-# numpy's kinds: DLPack's codes.
+# numpy's kinds and DLPack's codes for them.
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _LETTERS = {code: letter for letter, code in _KINDS.items()}
 _FORMATS = {"b": (0, 8), "B": (1, 8), "h": (0, 16), "H": (1, 16), "i": (0, 32), "I": (1, 32), "l": (0, 64), "L": (1, 64),
@@ -29,7 +29,7 @@ def _extents(shape):
 
 
 class Described:
-    """An array's dtype, shape and address; `holder` keeps the memory there."""
+    """An array's dtype, shape and address; `holder` owns the memory."""
 
     __slots__ = ("kind", "bits", "lanes", "shape", "address", "holder", "staged", "gpu", "place", "staging", "_shape")
 
@@ -37,7 +37,7 @@ class Described:
         self.kind, self.bits, self.lanes = kind, bits, lanes
         self.shape, self.address, self.holder = tuple(shape), address, holder
         self.staged = staged  # a contiguous copy was made
-        self.gpu = None  # or the number of the GPU that `address` is of; the library then sees `place`, in host memory
+        self.gpu = None  # the GPU that `address` is on, if any; the library then gets `place`, in host memory
         self.place = self.staging = None
 
     @property
@@ -57,7 +57,7 @@ class Described:
 
 
 def _contiguous(shape, strides, itemsize) -> bool:
-    """Whether the strides, in bytes, are those of C order."""
+    """Whether the strides, in bytes, are those of a contiguous array in C order."""
     expected = itemsize
     for extent, stride in zip(reversed(shape), reversed(strides)):
         if extent != 1 and stride != expected:
@@ -87,7 +87,7 @@ def _by_interface(array, interface, writable: bool) -> Described:
 
 
 def _by_dlpack(array, writable: bool, ordered=None) -> Described:
-    if str(getattr(array, "dtype", "")) == "torch.bool" and dlpack.device_of(array)[0] == dlpack.CPU:  # not in a capsule before torch 2.2; numpy has the same memory
+    if str(getattr(array, "dtype", "")) == "torch.bool" and dlpack.device_of(array)[0] == dlpack.CPU:  # DLPack lacked bool before torch 2.2; numpy shares the memory
         array = array.detach().numpy()
         return _by_interface(array, array.__array_interface__, writable)
     held = dlpack.take(array, ordered)
@@ -96,7 +96,7 @@ def _by_dlpack(array, writable: bool, ordered=None) -> Described:
             held.shape, [stride * itemsize for stride in held.strides], itemsize):
         if writable or not hasattr(array, "contiguous"):
             raise BadArray("the array is not contiguous")
-        packed = _by_dlpack(array.contiguous(), writable)  # ordered anew: it has just begun
+        packed = _by_dlpack(array.contiguous(), writable)  # without `ordered`: the copy has just been queued on the stream
         packed.staged = True
         return packed
     described = Described(held.kind, held.bits, held.lanes, held.shape, held.address, held)
@@ -105,7 +105,7 @@ def _by_dlpack(array, writable: bool, ordered=None) -> Described:
 
 
 class _Buffer:
-    """Any object with the buffer protocol, held still."""
+    """Pins any object that has the buffer protocol."""
 
     class _View(ctypes.Structure):  # Py_buffer
         _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t),
@@ -136,7 +136,7 @@ def _by_buffer(array, writable: bool) -> Described:
 
 
 def describe(array, writable: bool = False, ordered=None) -> Described:
-    """`ordered`: see dlpack.take."""
+    """Describes an array for the library. `ordered`: see dlpack.take."""
     interface = getattr(array, "__array_interface__", None)
     if interface is not None:
         return _by_interface(array, interface, writable)
@@ -151,14 +151,14 @@ def describe(array, writable: bool = False, ordered=None) -> Described:
 
 
 def describe_for_reading(array):
-    """As `describe`; what lies on a GPU was copied to host memory. And how many bytes were."""
+    """Like `describe`, after copying GPU arrays to host memory; also returns how many bytes were copied."""
     described = describe(array)
     return described, gpu.bring([described])
 
 
 def describe_tree(tree):
-    """The arrays of a mapping for the library, how many, what has to be kept as long as they are used, and how many bytes
-    came from GPUs."""
+    """Describes a mapping's arrays for the library. Returns the C array, its length, what must stay alive while it is used, and
+    how many bytes came from GPUs."""
     ordered = set()
     described = [describe(array, ordered=ordered) for array in tree.values()]
     from_gpus = gpu.bring(described)
@@ -172,7 +172,7 @@ def describe_tree(tree):
 
 
 class Array:
-    """An array in host memory, for DLPack's consumers. `owner` keeps the memory there."""
+    """An array in host memory, for DLPack's consumers. `owner` owns the memory."""
 
     def __init__(self, kind, bits, lanes, shape, address, owner) -> None:
         self.kind, self.bits, self.lanes = kind, bits, lanes
@@ -192,7 +192,7 @@ class Array:
         return dlpack.CPU, 0
 
     def raw(self) -> memoryview:
-        """Its bytes, without a copy."""
+        """The array's bytes, without a copy."""
         if self.nbytes == 0:
             return memoryview(b"")
         bytes_ = (ctypes.c_ubyte * self.nbytes).from_address(self.address)
@@ -204,7 +204,7 @@ class Array:
 
 
 class _Interface:
-    """What numpy.asarray takes, and keeps."""
+    """An object that numpy.asarray turns into an array, and that the array keeps alive."""
 
     __slots__ = ("__array_interface__", "owner")
 
@@ -215,12 +215,12 @@ class _Interface:
 
 try:
     import numpy
-except ImportError:  # arrays come as Array
+except ImportError:  # arrays are returned as Array
     numpy = None
 
 
 def typestr_of(kind: int, bits: int, lanes: int):
-    """numpy's name of the dtype; None if it has none."""
+    """numpy's name for the dtype; None if numpy has none."""
     if numpy is None or lanes != 1 or kind not in _LETTERS:
         return None
     letter = _LETTERS[kind]
@@ -232,7 +232,7 @@ def typestr_of(kind: int, bits: int, lanes: int):
 
 
 def give(typestr, kind, bits, lanes, shape, address, owner, read_only=False):
-    """The memory there as an array, which keeps `owner`."""
+    """Makes an array of the memory at `address`; the array keeps `owner` alive."""
     if typestr is None:
         return Array(kind, bits, lanes, shape, address, owner)
     if 0 in shape:
@@ -241,16 +241,16 @@ def give(typestr, kind, bits, lanes, shape, address, owner, read_only=False):
 
 
 class Run(NamedTuple):
-    """Neighbours of one dtype and shape, each `distance` bytes behind the one before; or one array alone."""
+    """Consecutive arrays of one dtype and shape, each `distance` bytes after the previous one; or a single array."""
 
     names: list
-    first: tuple  # what a row says
+    first: tuple  # the first array's row
     distance: int
-    dtype: object  # None: not one that a run is made of
+    dtype: object  # None: cannot be part of a longer run
 
 
 def runs_of(rows) -> list:
-    """The rows in their order. numpy makes the views of a run as the rows of one array, in a fifth of the time."""
+    """Groups rows into runs, in order. numpy makes the views of a run as the rows of one array, in a fifth of the time."""
     runs = []
     for row in rows:
         name, offset, typestr, kind, bits, lanes, shape = row
@@ -262,7 +262,7 @@ def runs_of(rows) -> list:
                 last.names.append(name)
                 runs[-1] = last._replace(distance=distance)
                 continue
-        # Rows of an array of one dimension are numbers, not arrays.
+        # The rows of a one-dimensional array are numbers, not arrays, so scalars cannot form a run.
         alike = typestr is not None and size > 0 and len(shape) > 0
         runs.append(Run([name], row, 0, numpy.dtype(typestr) if alike else None))
     return runs
@@ -277,7 +277,7 @@ def _strides(shape, itemsize) -> tuple:
 
 
 def give_many(runs, address, bytes_, owner, read_only=False) -> dict:
-    """Arrays of one piece of memory, by name."""
+    """Makes the arrays that share one piece of memory, by name."""
     whole = give("|u1", 1, 8, 1, (bytes_,), address, owner, read_only) if numpy is not None and bytes_ else None
     tree = {}
     for names, (name, offset, typestr, kind, bits, lanes, shape), distance, dtype in runs:

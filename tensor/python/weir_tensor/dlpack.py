@@ -1,4 +1,4 @@
-"""DLPack's capsules (dlpack.h, version 0) by ctypes, of arrays in host memory or in that of CUDA's GPUs."""
+"""DLPack's capsules (dlpack.h, version 0) by ctypes, for arrays in host memory or in that of CUDA's GPUs."""
 import ctypes
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
 
@@ -30,11 +30,11 @@ _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
-_NAME, _USED = ctypes.c_char_p(b"dltensor"), ctypes.c_char_p(b"used_dltensor")  # capsules keep the pointers
+_NAME, _USED = ctypes.c_char_p(b"dltensor"), ctypes.c_char_p(b"used_dltensor")  # capsules keep these pointers
 
 
 class Taken:
-    """A tensor out of a capsule: its producer hears when this goes."""
+    """A tensor taken from a capsule; releases it to its producer when it is deleted."""
 
     def __init__(self, managed) -> None:
         self._managed = managed
@@ -51,13 +51,14 @@ class Taken:
 
 
 def device_of(array):
-    """(kind, number) in DLPack's numbers."""
+    """(kind, number), DLPack's device type and id."""
     kind, number = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (CPU, 0)
     return int(kind), int(number)
 
 
 def take(array, ordered=None) -> Taken:
-    """`ordered` is a set for the arrays of one call: torch's wait for its current stream once, not each."""
+    """Takes an array's capsule. `ordered` is a set shared by the arrays of one call, so that our stream waits for torch's current
+    stream once, and not once for each array."""
     if getattr(array, "requires_grad", False):
         array = array.detach()
     try:
@@ -72,7 +73,7 @@ def take(array, ordered=None) -> Taken:
             capsule = array.__dlpack__()
         else:
             raise BadArray(f"the array is neither in host memory nor in CUDA's (DLPack device {kind}); copy it there first")
-    except (BufferError, RuntimeError, TypeError, ValueError) as why:  # what producers say of what they cannot give
+    except (BufferError, RuntimeError, TypeError, ValueError) as why:  # what producers raise if they cannot export an array
         raise BadArray(f"{type(array).__name__} gives no DLPack capsule: {why}") from why
     if not _api.PyCapsule_IsValid(capsule, _NAME):
         raise BadArray("no DLPack capsule of version 0")
@@ -81,7 +82,7 @@ def take(array, ordered=None) -> Taken:
     return Taken(managed)
 
 
-_given = {}  # address of what a capsule points to: what keeps it
+_given = {}  # address of a capsule's struct: what it keeps alive
 
 
 @_Deleter
@@ -91,7 +92,7 @@ def _delete(managed) -> None:
 
 @ctypes.CFUNCTYPE(None, c_void_p)
 def _drop_unused(capsule) -> None:
-    # The capsule is on its way out: no reference to it may be made.
+    # The capsule is being deallocated, so no new reference to it may be made.
     pointer = _raw_pointer(capsule, _NAME) if _raw_valid(capsule, _NAME) else None
     if pointer:
         _given.pop(pointer, None)
@@ -102,7 +103,7 @@ _raw_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsul
 
 
 def give(array):
-    """A capsule of a weir_tensor.Array."""
+    """Makes a capsule of a weir_tensor.Array."""
     shape = (c_int64 * max(len(array.shape), 1))(*array.shape)
     managed = _Managed()
     managed.tensor = _Tensor(array.address, CPU, 0, len(array.shape), array.kind, array.bits, array.lanes,

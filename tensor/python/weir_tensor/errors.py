@@ -1,9 +1,9 @@
-"""An exception for each cause that programs tell apart; all are TensorError."""
+"""An exception for each cause that programs distinguish; all derive from TensorError."""
 from .library import Error, lib, text
 
 
 class TensorError(Exception):
-    """`code` is the cause's number, `name` its name, `message` what happened, `next_step` what to do about it."""
+    """`code` is the cause's number, `name` its name, `message` says what happened, and `next_step` what to do about it."""
 
     code: int = 0
 
@@ -38,7 +38,7 @@ class ShapeMismatch(TensorError, ValueError):
 
 
 class PeerGone(TensorError, ConnectionError):
-    """The hub of that `generation` is gone; the next fetch connects anew."""
+    """The hub with that `generation` is gone; the next fetch connects again."""
 
     code = 4
     generation: int = 0
@@ -65,7 +65,7 @@ class TooMuch(TensorError):
 
 
 class Refused(TensorError, PermissionError):
-    """The hub takes no pushes of this name, or from here."""
+    """The hub does not accept pushes of this name, or from this address."""
 
     code = 11
 
@@ -75,7 +75,7 @@ class Closed(TensorError, ConnectionError):
 
 
 class NoGpu(TensorError):
-    """An array lies in GPU memory, and the GPU or NVIDIA's driver cannot be used."""
+    """An array is in GPU memory, and the GPU or NVIDIA's driver cannot be used."""
 
     code = 14
 

@@ -1,4 +1,4 @@
-"""What came of a fetch: its memory, its layout, and arrays of it."""
+"""The result of a fetch: its memory, its layout, and the arrays in it."""
 import ctypes
 import functools
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from .library import Array, Error, Wish, lib
 
 
 class Version(NamedTuple):
-    """What a fetch gave, and which it was: good for `newer_than`."""
+    """A fetched value and its version; can be passed as `newer_than`."""
 
     number: int
     generation: int
@@ -28,7 +28,7 @@ def wish_for(newer_than, timeout) -> Wish:
 
 
 class Layout:
-    """What a version's metadata say, once for all versions that share them. `runs`: see arrays.runs_of."""
+    """A version's metadata, decoded once for all versions that share them. `runs`: see arrays.runs_of."""
 
     @functools.cached_property
     def runs(self) -> list:
@@ -46,7 +46,7 @@ class Layout:
 
 
 class Fetched:
-    """Keeps the memory of a fetch."""
+    """Owns the memory of a fetch."""
 
     __slots__ = ("pointer",)
 
@@ -57,7 +57,7 @@ class Fetched:
         lib.weir_tensor_fetched_free(self.pointer)
 
     def place(self):
-        """Address and bytes."""
+        """(address, bytes)."""
         bytes_ = ctypes.c_size_t()
         return lib.weir_tensor_fetched_data(self.pointer, ctypes.byref(bytes_)) or 0, bytes_.value
 

@@ -1,7 +1,7 @@
-"""Which of a program's processes this is, without os.getpid(): a system call takes as long as a small fetch's Python."""
+"""Tells a forked child from its parent without os.getpid(): a system call takes as long as all of a small fetch's Python."""
 import os
 
-generation = 0  # forks between the program's first process and this one
+generation = 0  # number of forks between the program's first process and this one
 
 
 def _in_child() -> None:

@@ -1,5 +1,5 @@
-"""Arrays in CUDA's GPU memory: their bytes pass through pinned host memory (staging), before a publish or push and after a
-fetch. The copies wait for the work that the array's producer has begun (DLPack's `stream`), and are done when the call returns.
+"""Arrays in CUDA's GPU memory: their bytes pass through pinned host memory (staging) before a publish or push, and after a
+fetch. Copies wait for work that the array's producer has queued (DLPack's `stream`), and are done when the call returns.
 """
 import ctypes
 from collections import defaultdict
@@ -8,12 +8,12 @@ from .errors import check
 from .library import Error, lib
 
 DEVICES = (2, 13)  # DLPack's kDLCUDA, kDLCUDAManaged
-NO_ORDER = -1  # a stream that nothing is ordered behind
+NO_ORDER = -1  # DLPack: do not synchronise
 _ALIGNMENT = 64
 
 
 def stream_of(device: int) -> int:
-    """The stream that copies run on, for `__dlpack__(stream=)`."""
+    """The stream that copies run on, to pass to `__dlpack__(stream=)`."""
     stream, error = ctypes.c_void_p(), Error()
     check(lib.weir_tensor_gpu_stream(device, ctypes.byref(stream), ctypes.byref(error)), error)
     return stream.value
@@ -39,7 +39,7 @@ class _Staging:
 
 
 def _stage(described) -> int:
-    """Gives those that lie on a GPU places in host memory; how many bytes they are."""
+    """Gives GPU arrays a place in host memory; returns how many bytes they have."""
     by_device, staged = defaultdict(list), 0
     for each in described:
         if each.gpu is not None and each.place is None:
@@ -58,15 +58,15 @@ def _stage(described) -> int:
 
 
 def bring(described) -> int:
-    """What lies on a GPU is in host memory afterwards, all of it by one wait for each GPU; how many bytes that were. The
-    producers' memory is theirs again."""
+    """Copies GPU arrays to host memory, with one wait for each GPU, and lets go of the producers' memory; returns the number of
+    bytes."""
     staged, error = _stage(described), Error()
     on_gpus = [each for each in described if each.gpu is not None]
     try:
         for each in on_gpus:
             check(lib.weir_tensor_gpu_read(each.gpu, each.place, each.address, each.nbytes, ctypes.byref(error)), error)
     finally:
-        for device in {each.gpu for each in on_gpus}:  # also after an error: nothing may be under way to memory that goes
+        for device in {each.gpu for each in on_gpus}:  # also after an error: no copy may run into freed memory
             _wait(device)
     for each in on_gpus:
         each.holder = None
@@ -74,12 +74,12 @@ def bring(described) -> int:
 
 
 def room(described) -> int:
-    """Places in host memory for what is to go to GPUs; `send` brings it there."""
+    """Makes room in host memory for data that `send` will copy to GPUs."""
     return _stage(described)
 
 
 def send(described) -> None:
-    """From their places in host memory to where they lie; waits."""
+    """Copies arrays from their places in host memory to their GPUs, and waits."""
     error = Error()
     on_gpus = [each for each in described if each.gpu is not None]
     try:
@@ -91,8 +91,8 @@ def send(described) -> None:
 
 
 def send_copies(pairs) -> int:
-    """From addresses in host memory that is not pinned, to the arrays beside them: the GPU takes one while the next is copied to
-    pinned memory. How many bytes that were."""
+    """Copies from host memory that is not pinned to the arrays paired with it: the GPU reads one array while the next is copied
+    to pinned memory. Returns the number of bytes."""
     staged, error = room([into for _, into in pairs]), Error()
     try:
         for source, into in pairs:

@@ -11,13 +11,13 @@ from .library import HUB_STATS, Array, Error, HubStats, Options, lib, text, word
 
 
 class Hub:
-    """Arrays under names. Threads may share one; after a fork, make another in the child."""
+    """Arrays under names. Threads may share a hub; after a fork, make another in the child."""
 
     def __init__(self, address: str, **settings) -> None:
         self._hub = None
         self._forks = forks.generation
         self._lock = threading.Lock()
-        self._held = {}  # token: what keeps the memory that was published
+        self._held = {}  # token: what keeps the published memory alive
         self._tokens = 0
         self._staged_bytes = self._gpu_bytes = 0
         hub, error = ctypes.c_void_p(), Error()
@@ -40,14 +40,14 @@ class Hub:
         return lib.weir_tensor_hub_generation(self._open())
 
     def publish(self, name: str, array) -> int:
-        """A new version of `name`; its number. The array is not copied: do not change it until a newer version is
-        there and its readers are done (`released()`), or publish a copy. One in CUDA's memory is copied to host memory
-        first, behind the work that its current stream has; it may change again when this returns."""
+        """Publishes a new version of `name` and returns its number. The array is not copied: do not change it until a newer
+        version exists and this one has no readers left (`released()`), or publish a copy. An array in CUDA's memory is copied
+        to host memory first, after the work queued on its current stream, and may change again when this returns."""
         described, from_gpu = describe_for_reading(array)
         return self._publish(name, described.write(Array()), 1, False, described, [described], from_gpu)
 
     def publish_tree(self, name: str, tree: Mapping[str, object]) -> int:
-        """All arrays of a mapping, as one version: a reader gets all or nothing."""
+        """Publishes all arrays of a mapping as one version: a reader gets all or none."""
         arrays, count, keep, from_gpus = describe_tree(tree)
         return self._publish(name, arrays, count, True, keep, keep[0], from_gpus)
 
@@ -69,7 +69,7 @@ class Hub:
         return version.value
 
     def released(self) -> int:
-        """Lets go of arrays that nobody reads any more; how many are still held. `publish` does it, too."""
+        """Lets go of arrays that have no readers left, as `publish` does too; returns how many are still held."""
         tokens = (ctypes.c_uint64 * 64)()
         while True:
             count = lib.weir_tensor_released(self._open(), tokens, 64)
@@ -87,13 +87,13 @@ class Hub:
         return kept, Layout(fetched, kept.place()[0])
 
     def get(self, name: str, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
-        """The newest version of an array, published here or pushed: (number, generation, value), read-only and not copied.
-        With `timeout` it waits for one, or for one above `newer_than`."""
+        """The newest version of an array, published here or pushed: (number, generation, value), read-only and not copied. With
+        `timeout` it waits for the first version, or for one above `newer_than`."""
         kept, layout = self._get(name, newer_than, timeout)
         return kept.array(name, layout, read_only=True)
 
     def get_tree(self, name: str, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
-        """As `get`, for a tree."""
+        """Like `get`, for a tree."""
         kept, layout = self._get(name, newer_than, timeout)
         return kept.tree(layout, read_only=True)
 
@@ -101,10 +101,10 @@ class Hub:
         return lib.weir_tensor_withdraw(self._open(), word("a name", name)) == 1
 
     def stats(self) -> dict:
-        """Counts. What was published went one of three ways: `direct_bytes` are sent from where they lie, `packed_bytes` (small
-        tensors of trees) were copied together, and `staged_bytes` of them first into a contiguous copy, `gpu_staged_bytes`
-        from a GPU's memory to host memory. Of the live versions
-        `shared_bytes` are in memory that the reader's software NIC maps, `private_bytes` are copied by the kernel."""
+        """Counters. Published data are sent from where they lie (`direct_bytes`) or, for small tensors of trees, copied
+        together (`packed_bytes`). Before that, `staged_bytes` of them were made contiguous and `gpu_staged_bytes` were copied
+        from a GPU's memory. Live versions have `shared_bytes` in memory that the reader's software NIC maps, and
+        `private_bytes` that the kernel copies."""
         stats = HubStats(size=ctypes.sizeof(HubStats))
         lib.weir_tensor_hub_get_stats(self._open(), ctypes.byref(stats))
         return {name: getattr(stats, name) for name in HUB_STATS} | {"staged_bytes": self._staged_bytes,
@@ -127,8 +127,7 @@ class Hub:
 
 
 def listen(address: str, **settings) -> Hub:
-    """A hub at rdma://HOST:PORT, tcp://HOST:PORT or several with commas; rdma://HOST:PORT?fallback=tcp is both at one
-    port. Port 0 takes a free one: `hub.address`. Settings: keep, max_connections; and for what
-    peers may push: push_names ("grad/*,status"; nothing), push_from ("10.0.0.0/8"; everybody), push_bytes,
-    push_bytes_per_peer."""
+    """Opens a hub at rdma://HOST:PORT, tcp://HOST:PORT or several separated by commas; rdma://HOST:PORT?fallback=tcp listens
+    for both at one port. Port 0 picks a free one: see `hub.address`. Settings: keep, max_connections; for pushes by peers:
+    push_names ("grad/*,status"; default none), push_from ("10.0.0.0/8"; default all peers), push_bytes, push_bytes_per_peer."""
     return Hub(address, **settings)

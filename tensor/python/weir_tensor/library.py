@@ -1,6 +1,6 @@
 """libweir_tensor.so.0 by ctypes: the declarations of weir_tensor.h, word for word.
 
-ctypes lets other Python threads run while a function of the library does.
+ctypes releases the GIL during calls into the library.
 """
 import ctypes
 import os
@@ -107,7 +107,7 @@ def text(raw: bytes) -> str:
 
 
 def word(what: str, value: str) -> bytes:
-    """For the library, which takes a zero for the end."""
+    """Encodes a string for the library, which expects it to be zero-terminated."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is text, not {value!r}")
     if "\0" in value:
@@ -116,7 +116,7 @@ def word(what: str, value: str) -> bytes:
 
 
 class Options:
-    """Settings by name for the time of a `with`."""
+    """Holds the C options for the duration of a `with`."""
 
     def __init__(self, settings: dict) -> None:
         self._settings = {name: value for name, value in settings.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Memory that travels fastest over the software NIC: `empty`."""
+"""`empty`: memory that the software NIC transfers fastest."""
 import ctypes
 
 from .arrays import give, numpy
@@ -20,8 +20,8 @@ class _Shared:
 
 
 def empty(shape, dtype="float32"):
-    """An array in shared memory, zeroed: what is published from there, or fetched to there, is copied without the
-    kernel's help. Needs numpy."""
+    """A zeroed array in shared memory: data published from it or fetched into it are copied without the kernel's help. Needs
+    numpy."""
     if numpy is None:
         raise BadArray("empty() needs numpy", BadArray.code)
     kind_of = numpy.dtype(dtype)

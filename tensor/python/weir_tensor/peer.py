@@ -13,7 +13,7 @@ from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, wo
 
 
 class _Following:
-    """A follower of the library; its thread may still be in next() when the program has enough."""
+    """Wraps the library's follower; a thread may still be inside next() when the program calls close()."""
 
     def __init__(self, peer, name, newer_than, ahead) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class _Following:
 
 
 class Peer:
-    """A hub's reader. Threads may share one; after a fork, connect another in the child."""
+    """A reader of a hub. Threads may share a peer; after a fork, connect another in the child."""
 
     def __init__(self, address: str, **settings) -> None:
         self._peer = None
@@ -60,7 +60,7 @@ class Peer:
 
     @property
     def generation(self) -> int:
-        """Of the hub that it is connected to; 0 while it is not."""
+        """The generation of the hub; 0 while not connected."""
         return lib.weir_tensor_peer_generation(self._open())
 
     def _fetch(self, name, out, newer_than, timeout):
@@ -87,7 +87,7 @@ class Peer:
 
     def fetch_version(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
                       timeout: Optional[float] = None) -> Version:
-        """As `fetch`, with the version's number and its hub's generation."""
+        """Like `fetch`, with the version's number and its hub's generation."""
         into = describe(out, writable=True) if out is not None else None
         if into is not None and into.gpu is not None:
             self._gpu_bytes += gpu.room([into])
@@ -99,17 +99,17 @@ class Peer:
         return fetched.array(name, self._layout(name, fetched))
 
     def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
-        """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory. `out` may
-        lie in CUDA's memory: the bytes pass through host memory, and are there when this returns.
+        """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory. `out` may be
+        in CUDA's memory: the bytes pass through host memory, and have arrived when this returns.
 
-        With `newer_than` only a version above it. With `timeout` (seconds) it waits for such a version, or for the
-        name's first; without, NotPublished or TimedOut say that there is none.
+        `newer_than` accepts only a version above it. With `timeout` (seconds) it waits for such a version, or for the name's
+        first; without, it raises NotPublished or TimedOut if there is none.
         """
         return self.fetch_version(name, out, newer_than, timeout).value
 
     def fetch_tree_version(self, name: str, out: Optional[Mapping[str, object]] = None,
                            newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
-        """As `fetch_tree`, with the version's number and its hub's generation."""
+        """Like `fetch_tree`, with the version's number and its hub's generation."""
         fetched = self._fetch(name, None, newer_than, timeout)
         layout = self._layout(name, fetched)
         if out is None:
@@ -131,16 +131,16 @@ class Peer:
 
     def fetch_tree(self, name: str, out: Optional[Mapping[str, object]] = None,
                    newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
-        """A tree's newest version as a dict of arrays in one piece of memory; with `out` it is copied into its arrays
-        when all of it is there."""
+        """A tree's newest version, as a dict of arrays that share one piece of memory. With `out` it is copied into those
+        arrays once all of it has arrived."""
         return self.fetch_tree_version(name, out, newer_than, timeout).value
 
     def fetch_many(self, names: Iterable[str], out: Optional[Mapping[str, object]] = None,
                    timeout: Optional[float] = None) -> dict:
-        """The newest versions of many arrays at once, by name; with `out` in its arrays. As many requests as fit share a
-        message, so small ones cost a part of what `fetch` costs one after the other. Each array is whole; they need not be of
-        one moment, as those of a tree are. With `timeout` it waits for names that are not there yet. When one fails its error
-        is raised, and what is in `out` is unspecified."""
+        """The newest versions of many arrays at once, by name; with `out`, in its arrays. Requests share messages, so many
+        small arrays cost a fraction of what `fetch` costs one by one. Each array is whole but, unlike the arrays of a tree,
+        they need not be from one moment. With `timeout` it waits for names that are not published yet. If one fails its error
+        is raised, and the contents of `out` are unspecified."""
         names = list(dict.fromkeys(names))
         wishes, each_wish, kept, ordered = None, [], [], set()
         if out is not None or timeout is not None:
@@ -167,15 +167,15 @@ class Peer:
         return {name: each.array(name, self._layout(name, each)).value for name, each in zip(names, got)}
 
     def push(self, name: str, array, timeout: float = 30.0) -> int:
-        """A new version of `name` at the hub, as if it had published it; its number. The array may change again when this
-        returns. Raises Refused where the hub does not let us (its `push_names`, `push_from`), TooMuch beyond its budgets;
-        after PeerGone or TimedOut the version may be there or not."""
+        """Makes a new version of `name` at the hub, as if the hub had published it; returns its number. The array may change
+        again when this returns. Raises Refused if the hub does not allow it (its `push_names`, `push_from`), and TooMuch beyond
+        its budgets; after PeerGone or TimedOut the version may or may not exist."""
         described, from_gpu = describe_for_reading(array)
         self._gpu_bytes += from_gpu
         return self._push(name, described.write(Array()), 1, False, described, timeout)
 
     def push_tree(self, name: str, tree: Mapping[str, object], timeout: float = 30.0) -> int:
-        """As `push`, all arrays of a mapping as one version."""
+        """Like `push`, with all arrays of a mapping as one version."""
         arrays, count, keep, from_gpus = describe_tree(tree)
         self._gpu_bytes += from_gpus
         return self._push(name, arrays, count, True, keep, timeout)
@@ -184,11 +184,11 @@ class Peer:
         error, version = Error(), ctypes.c_uint64()
         check(lib.weir_tensor_push(self._open(), word("a name", name), ctypes.byref(arrays), count, as_tree,
                                    max(int(timeout * 1e6), 1), ctypes.byref(version), ctypes.byref(error)), error)
-        del keep  # until here
+        del keep  # keeps the arrays alive until here
         return version.value
 
     def list(self) -> dict:
-        """What the hub has: name -> (version, bytes, what it is), of at most 65536 names."""
+        """Lists what the hub has: name -> (version, bytes, description), at most 65536 names."""
         entries = {}
         for entry in bytes(self.fetch("weir.names")).split(b"\0")[:-1]:
             numbers, what, name = entry.split(b"\t", 2)
@@ -245,6 +245,7 @@ class Peer:
 
 
 def connect(address: str, **settings) -> Peer:
-    """A reader of the hub at rdma://HOST:PORT or tcp://HOST:PORT; at rdma://HOST:PORT?fallback=tcp by TCP where RDMA does
-    not answer, which one line to stderr and `stats()["transport"]` say. Settings: max_bytes, read_from_bytes, spare_bytes, connect_timeout_ms."""
+    """A reader of the hub at rdma://HOST:PORT or tcp://HOST:PORT. rdma://HOST:PORT?fallback=tcp uses TCP if RDMA does not
+    answer, and says so on stderr and in `stats()["transport"]`. Settings: max_bytes, read_from_bytes, spare_bytes,
+    connect_timeout_ms."""
     return Peer(address, **settings)
