@@ -1,4 +1,4 @@
-// An error as it goes to a client, whatever it was put together from: one line.
+// An error reply for a client, always on one line whatever text it is made from.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ inline std::string error_reply(std::string text) {
   return '-' + text + "\r\n";
 }
 
-// As errors name a command: "SCRIPT LOAD".
+// The command's name as error messages spell it: "SCRIPT LOAD".
 inline std::string in_capitals(const Command& command) {
   std::string name(command.container.empty() ? command.name : command.container);
   if (!command.container.empty()) name.append(1, ' ').append(command.name);

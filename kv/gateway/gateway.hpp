@@ -1,6 +1,5 @@
-// A server that keeps no data and passes commands on to a cluster, as the rest of the server sees it. What
-// does that is router.hpp, which knows the whole server, and which nothing that the whole server knows may
-// include.
+// A server that keeps no data and passes commands on to a cluster, as the rest of the server sees it. The
+// implementation, router.hpp, includes the whole server, so nothing that the server includes may include it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace weir::kv::cluster {
 
-// For INFO.
+// Numbers for INFO.
 struct GatewayFacts {
   std::string seed;
   std::size_t nodes = 0, links = 0, slots_covered = 0, waiting = 0, held_clients = 0;
@@ -23,21 +22,21 @@ class Gateway {
  public:
   virtual ~Gateway() = default;
 
-  // Runs one request: Server::execute_here() does what the server does by itself and calls pass_on() where a
-  // command would run. False: the client has to wait, and the request is offered again.
+  // Runs one request. Server::execute_here() runs what the server can do by itself, and calls pass_on() in
+  // place of running a command. Returns false if the client has to wait; the request is then offered again.
   virtual bool execute(Client& client, Arguments words) = 0;
-  // True: the command runs elsewhere, or was answered with why it cannot.
+  // Returns true if the command was sent elsewhere, or answered with the reason why it cannot be.
   virtual bool pass_on(Client& client, const Command& command, Arguments words) = 0;
-  // The client's requests have become unreadable. True: it is told, and ended, when the replies before it
-  // have left.
+  // Call when the client's requests cannot be parsed any more. Returns true if replies are still due: the
+  // client gets the error after them and is then closed.
   virtual bool end_later(Client& client, std::string_view error) = 0;
   virtual void forget(Client& client) = 0;
-  // Whether replies to what the client has sent are still to come. Not while it waits in a blocking command:
-  // a client that has left must not keep its place there.
+  // Whether replies to the client's requests are still due. False while it waits in a blocking command: a
+  // client that has left must not keep its place in that queue.
   virtual bool owes(const Client& client) const = 0;
   // Whether the client waits in a blocking command.
   virtual bool blocks(const Client& client) const = 0;
-  // What was passed on in this round leaves.
+  // Sends what was passed on in this round.
   virtual void end_round() = 0;
   virtual void look_at_clock() = 0;
   virtual std::int64_t next_look_ms() const = 0;

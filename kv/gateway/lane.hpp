@@ -1,10 +1,10 @@
-// The replies that one client waits for, in the order in which it asked.
+// The replies that one client waits for, in the order of its requests.
 //
-// A place is taken for each request that is passed on; replies come from several nodes in any order and each
-// leaves when those before it have left. A reply that is next leaves at once and is never kept.
+// Each request that is passed on takes a place. Replies come from several nodes in any order, and each is
+// delivered once those before it are. The next reply in order is delivered at once, without a copy.
 //
-// Bounded: at most `most_places`, and fewer while replies are large (about `most_bytes` of them), so that a
-// client cannot make the gateway gather without end what it does not read. Threading: the server's one
+// Bounded: at most `most_places` requests, and fewer while replies are large (about `most_bytes` in all), so
+// a client that does not read cannot make the gateway buffer without limit. Threading: the server's one
 // thread.
 #pragma once
 
@@ -28,11 +28,11 @@ class Lane {
   static constexpr std::size_t most_places = 1024;
   static constexpr std::size_t most_bytes = std::size_t{8} << 20;
 
-  // Takes a reply that leaves.
+  // Called with each reply that is next in order.
   using Leave = std::function<void(std::string_view)>;
   Lane(Client* whose, Leave leave) : client(whose), leave_(std::move(leave)) {}
 
-  // The client is gone: what still comes is dropped.
+  // The client is gone: replies that still arrive are dropped.
   void abandon() {
     leave_ = nullptr;
     places_.clear();
@@ -42,34 +42,34 @@ class Lane {
   bool idle() const { return places_.empty(); }
   std::size_t waiting() const { return places_.size(); }
   bool full() const { return places_.size() >= allowed(); }
-  // How many requests may be on their way at once.
+  // How many requests may be in flight at once.
   std::size_t allowed() const { return std::clamp<std::size_t>(most_bytes / usual_bytes_, 1, most_places); }
 
-  // A reply is awaited: its number. A muted one is dropped when it comes.
+  // Takes a place for a reply and returns its number. A muted reply is dropped when it arrives.
   std::uint64_t enter(bool muted) {
     places_.push_back({{}, muted, false});
     return first_ + places_.size() - 1;
   }
   void finish(std::uint64_t number, std::string_view reply);
 
-  Client* const client;  // not looked at here
+  Client* const client;  // the lane itself never uses it
 
-  // Kept by who uses the lane.
+  // State that the router keeps for the client:
   enum class Resumes : std::uint8_t { no, when_fewer, when_idle };
-  std::uint64_t map_version = 0;       // the slot map's when the first of these requests left
-  std::uint16_t transaction_slot = 0;  // of what MULTI has queued
-  std::int64_t held_since_ms = 0;      // the client's next request waits for a node; 0: it does not
-  Resumes resumes = Resumes::no;       // the client goes on when the replies before it have left
+  std::uint64_t map_version = 0;       // the slot map's, when the first request in flight left
+  std::uint16_t transaction_slot = 0;  // the slot of the commands queued since MULTI
+  std::int64_t held_since_ms = 0;      // when the next request began to wait for a node; 0: it does not
+  Resumes resumes = Resumes::no;       // when the client may continue after earlier replies
   bool held = false;                   // the client is in the list of those that wait for a node
-  bool ends = false;                   // the client is closed when the last of these replies has left
-  // The client sends no more until these replies have left: they are those of one command that waits,
-  // watches or subscribes.
+  bool ends = false;                   // close the client once all these replies are delivered
+  // The replies in flight belong to one command that waits, watches or subscribes; the client sends no more
+  // until they are delivered.
   bool alone = false;
-  bool subscribing = false;         // of SUBSCRIBE and its kind
-  NodeLink* waiting_at = nullptr;   // the client's own, where its blocking command waits
-  NodeLink* watching_at = nullptr;  // the client's own, which has its WATCHes
-  std::uint16_t watched_slot = 0;   // of those
-  bool watches = false;             // the node has confirmed one
+  bool subscribing = false;         // that command is SUBSCRIBE or a variant
+  NodeLink* waiting_at = nullptr;   // the client's own link on which its blocking command waits
+  NodeLink* watching_at = nullptr;  // the client's own link that holds its WATCHes
+  std::uint16_t watched_slot = 0;   // the slot of the watched keys
+  bool watches = false;             // the node has confirmed at least one WATCH
 
  private:
   struct Place {
@@ -80,8 +80,8 @@ class Lane {
 
   Leave leave_;
   std::deque<Place> places_;
-  std::uint64_t first_ = 0;       // the number of places_.front()
-  std::size_t usual_bytes_ = 64;  // of a reply: the largest of late
+  std::uint64_t first_ = 0;       // number of places_.front()
+  std::size_t usual_bytes_ = 64;  // the size of recent large replies; decays
 };
 
 }  // namespace weir::kv::cluster

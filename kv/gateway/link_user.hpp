@@ -1,5 +1,5 @@
-// What those who keep links to nodes (topology_reader, own_links, subscriber) need of who uses them, and how
-// the links reach it.
+// What the owners of node links (topology_reader, own_links, subscriber) need from the code that uses them,
+// and a base class that gives their links access to it.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace weir::kv::cluster {
 
 namespace {
 constexpr std::string_view asking_request = "*1\r\n$6\r\nASKING\r\n";
-// Buffers that grew beyond that are given back when they are empty.
+// Larger buffers are freed when they are empty.
 constexpr std::size_t kept_buffer = std::size_t{1} << 20;
 
 std::string first_line(std::string_view reply) {
@@ -89,7 +89,7 @@ void NodeLink::received(std::span<const char> bytes) {
   while (!rest.empty()) {
     const ReplyFrame::Status status = frame_.scan(rest);
     if (status == ReplyFrame::Status::incomplete) break;
-    if (status == ReplyFrame::Status::failed) return break_off("it sent what is no reply");
+    if (status == ReplyFrame::Status::failed) return break_off("it sent an invalid reply");
     const std::size_t size = frame_.size();
     frame_.next();
     take(rest.substr(0, size));
@@ -122,7 +122,7 @@ void NodeLink::take(std::string_view reply) {
     }
     return owner_.link_ready(*this);
   }
-  if (waiting_.empty()) return break_off("it answers what nobody asked");
+  if (waiting_.empty()) return break_off("it sent a reply without a request");
   if (Request& first = waiting_.front(); first.replies_before > 0) {
     --first.replies_before;
     if (reply.front() == '-' && first.error_before == nullptr)
@@ -149,7 +149,7 @@ void NodeLink::forget_front(std::size_t bytes) {
     log_.clear();
     if (log_.capacity() > kept_buffer) log_.shrink_to_fit();
   } else if (answered_ < kept_buffer / 16 || answered_ < log_.size() / 2) {
-    return;  // at least half of it goes, or what is left would be moved again and again
+    return;  // wait until half of it is answered, so that each byte is moved at most once on average
   } else {
     log_.erase(0, answered_);
   }
@@ -161,7 +161,7 @@ void NodeLink::look_at_clock() {
   if (stage_ == Stage::ended) return;
   if (stage_ != Stage::ready) {
     if (now - begun_ms_ > settings_.connect_ms)
-      break_off(stage_ == Stage::dials ? "it does not take the connection" : "it does not answer HELLO");
+      break_off(stage_ == Stage::dials ? "it does not accept the connection" : "it does not answer HELLO");
   } else if (!waiting_.empty() && !waiting_.front().may_wait &&
              now - waiting_.front().since_ms > settings_.answer_ms) {
     break_off("it has not answered for " + std::to_string(settings_.answer_ms) + " ms");

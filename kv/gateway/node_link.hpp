@@ -1,14 +1,13 @@
-// One connection to a node of the cluster: requests leave in the order in which they come, replies come back
-// in that order, and each goes to who waits for it.
+// One connection to a node of the cluster: requests leave in the order in which they arrive, replies come
+// back in the same order, and each is passed to whoever sent the request.
 //
-// In order: it is dialled; says HELLO, with user and password if there are some; then it is ready. Requests
-// wait for that. A node that does not get there in time, does not answer its oldest request in time, or
-// answers what is no reply, costs the link: what waited is handed back, with whether it may have run.
-//
-// Bounded: `most_requests` and `most_bytes` of them wait for replies; has_room() says whether one more is
-// welcome. The bytes of a request are kept until its reply is there, so that it can go to another node
-// instead. Threading: the server's one thread. A link that has ended is freed at the end of the round, when
-// it is finished().
+// The link dials, says HELLO (with user and password if there are any), and is then ready; requests wait for
+// that. A node that takes too long to get there, takes too long to answer its oldest request, or sends an
+// invalid reply costs the link. Its requests are handed back, with whether they may have run.
+// Bounded: at most `most_requests` and `most_bytes` wait for replies; has_room() says whether one more is
+// accepted. The bytes of a request are kept until its reply arrives, so that it can be redirected to another
+// node. Threading: the server's one thread. A link that has ended is freed at the end of a round, once it is
+// finished().
 #pragma once
 
 #include <cstdint>
@@ -28,25 +27,25 @@ namespace weir::kv::cluster {
 
 using weir::cluster::NodeAddress;
 
-// A request on its way, and who waits for the reply.
+// A request in flight, and where its reply goes.
 struct Request {
-  std::shared_ptr<Lane> lane;  // null: the owner itself asked
-  std::uint64_t number = 0;    // its place there
+  std::shared_ptr<Lane> lane;  // null: the owner's own request
+  std::uint64_t number = 0;    // its number in the lane
   std::uint16_t slot = 0;
   bool has_slot = false;
-  bool may_wait = false;             // no reply for however long is no sign that the node is dead
-  std::uint8_t redirections = 0;     // so often it went to another node already
-  std::uint32_t parts_before = 0;    // it is a transaction: replies to MULTI and what is queued come first
-  std::uint32_t replies_before = 0;  // how many of those, and of ASKING's, are still to come
-  std::unique_ptr<std::string> error_before;  // the first error among them; null: none
+  bool may_wait = false;           // may block without limit, so silence does not mean that the node is dead
+  std::uint8_t redirections = 0;   // how often it was sent on to another node
+  std::uint32_t parts_before = 0;  // a transaction's: replies to MULTI and to each queued command
+  std::uint32_t replies_before = 0;           // how many of these, and of ASKING's, are still to come
+  std::unique_ptr<std::string> error_before;  // the first error among them, if any
   std::size_t bytes = 0;
   std::int64_t since_ms = 0;
 };
 
-// How a link is made.
+// How to make a link.
 struct LinkSettings {
   Protocol protocol = Protocol::resp2;
-  std::string user, password;  // empty: none
+  std::string user, password;  // empty: no authentication
   std::int64_t connect_ms = 1000;
   std::int64_t answer_ms = 5000;
 };
@@ -58,20 +57,20 @@ class NodeLink final : private Session {
 
   class Owner {
    public:
-    // `request` and `reply` are valid during the call.
+    // `request` and `reply` are valid only during the call.
     virtual void replied(NodeLink& link, Request waited, std::string_view request,
                          std::string_view reply) = 0;
-    // What the node says without being asked, in RESP3. True: it answers the oldest request all the same.
+    // A RESP3 push. Returns true if it also answers the oldest request.
     virtual bool pushed(NodeLink&, std::string_view) { return false; }
     virtual void link_ready(NodeLink& link) = 0;
-    // It may destroy the link when it is finished(), not now. `sent`: they may have run.
+    // May destroy the link once it is finished(), but not in the call. `sent`: the requests may have run.
     virtual void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered,
                             bool sent) = 0;
-    // Begins to dial, or says why that cannot be.
+    // Starts to dial, or returns why it cannot.
     virtual Opened<std::unique_ptr<Dialling>> dial_node(const NodeAddress& address, Dialled dialled) = 0;
     virtual BlockPool& blocks() = 0;
     virtual std::int64_t now_ms() = 0;
-    // Something came outside a round of the sockets.
+    // Called when something arrived outside a round of the sockets.
     virtual void round_is_over() = 0;
 
    protected:
@@ -87,23 +86,23 @@ class NodeLink final : private Session {
   bool ended() const { return stage_ == Stage::ended; }
   bool idle() const { return waiting_.empty(); }
   std::size_t waiting() const { return waiting_.size(); }
-  // Whether it is time that something came: it is being made, or its oldest request may not wait for ever.
+  // Whether something is due soon: the link is being made, or its oldest request must be answered in time.
   bool hurried() const { return !ready() || (!idle() && !waiting_.front().may_wait); }
   bool has_room() const { return waiting_.size() < most_requests && kept() < most_bytes; }
   const NodeAddress& address() const { return address_; }
   Protocol protocol() const { return settings_.protocol; }
 
-  // The request leaves with the next flush() once the link is ready; `asking` puts ASKING before it.
+  // The request leaves with the next flush() once the link is ready; `asking` sends ASKING before it.
   void send(Request request, std::string_view bytes, bool asking);
   void flush();
   void look_at_clock();
-  // Ends it; the owner is told.
+  // Ends the link and reports that to the owner.
   void break_off(const std::string& why);
-  // Ends it without a word to anybody.
+  // Ends the link without a report.
   void close();
-  // Kept by the owner: it is among those that flush() at the end of the round.
+  // For the owner: set while the link is in its list of links to flush at the end of the round.
   bool marked = false;
-  // After it has ended: the transport refers to nothing here any more.
+  // After it has ended: the transport no longer refers to this object.
   bool finished() const { return connection_ == nullptr || connection_->finished(); }
 
  private:
@@ -132,11 +131,11 @@ class NodeLink final : private Session {
   std::unique_ptr<Dialling> dialling_;
   std::unique_ptr<Connection> connection_;
   ReplyQueue output_;
-  std::string input_;  // of a reply that is not whole
+  std::string input_;  // an incomplete reply
   ReplyFrame frame_;
   std::deque<Request> waiting_;
-  std::string log_;           // the bytes of those, first to answer first
-  std::size_t answered_ = 0;  // bytes at its front that nobody needs any more
+  std::string log_;           // the bytes of the waiting requests, oldest first
+  std::size_t answered_ = 0;  // bytes at its front whose requests were answered
 };
 
 }  // namespace weir::kv::cluster

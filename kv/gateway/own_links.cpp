@@ -7,7 +7,7 @@ namespace weir::kv::cluster {
 
 NodeLink* OwnLinks::take(const NodeAddress& address, Protocol protocol, std::shared_ptr<Lane> lane,
                          std::size_t most) {
-  // The one that came back last is warmest, and the others get old enough to go.
+  // Take the most recently used one: the rest then get old enough to be closed.
   for (auto at = idle_.rbegin(); at != idle_.rend(); ++at) {
     if (at->link->address() != address || at->link->protocol() != protocol) continue;
     NodeLink* const link = at->link.get();

@@ -1,9 +1,9 @@
 // Connections to nodes that one client has to itself for a while: until its transaction is over (WATCH), or
 // until its blocking command is answered.
 //
-// A connection that comes back without a trace of its client is kept for the next one for `keep_ms`, since to
-// make one costs two round trips; any other is closed. Bounded: `most`, idle ones included; an idle one goes
-// when another is needed. Threading: the server's one thread.
+// A connection that holds no state of its client is kept for `keep_ms` for the next client, because making
+// one costs two round trips; any other is closed. Bounded: at most `most`, counting idle ones; an idle one is
+// closed when another is needed. Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -35,22 +35,22 @@ class OwnLinks final : private LinkKeeper {
 
   explicit OwnLinks(User& user) : LinkKeeper(user), user_(user) {}
 
-  // A connection for the client of that lane; null: `most` are taken. After send() comes go(). It ends with
-  // give_back(), drop() or User::own_link_ended().
+  // Returns a connection for the client of that lane; null: `most` are in use. Call go() after send(). It
+  // ends with give_back(), drop() or User::own_link_ended().
   NodeLink* take(const NodeAddress& address, Protocol protocol, std::shared_ptr<Lane> lane, std::size_t most);
-  // What was sent leaves, once the connection is made. That may fail at once.
+  // Sends what is queued, once the connection is made. Dialling may fail within this call.
   static void go(NodeLink& link) { link.begun() ? link.flush() : link.dial(); }
-  // The node remembers nothing of the client.
+  // Keeps the connection for another client; the node must hold no state of this one.
   void give_back(NodeLink& link);
   void drop(NodeLink& link);
 
   std::size_t taken() const { return taken_.size(); }
   std::size_t idle() const { return idle_.size(); }
-  // Whether it is time that one of them answered.
+  // Whether one of them has a reply due soon.
   bool hurried() const;
-  // The nodes at which clients wait in blocking commands, each once.
+  // The nodes at which clients wait in blocking commands, without duplicates.
   std::vector<NodeAddress> waited_at() const;
-  // The node is dead: ends what waits there.
+  // Call when the node is dead: ends the connections that wait there.
   void node_failed(const NodeAddress& address, const std::string& why);
   void look_at_clock();
   void shut_down();
@@ -73,8 +73,8 @@ class OwnLinks final : private LinkKeeper {
 
   User& user_;
   std::map<NodeLink*, Taken> taken_;
-  std::deque<Idle> idle_;                        // those that came back first are first
-  std::vector<std::unique_ptr<NodeLink>> over_;  // until nothing refers to them
+  std::deque<Idle> idle_;                        // least recently used first
+  std::vector<std::unique_ptr<NodeLink>> over_;  // ended; freed once nothing refers to them
 };
 
 }  // namespace weir::kv::cluster

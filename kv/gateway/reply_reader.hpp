@@ -1,5 +1,5 @@
-// Reads a whole reply of a node from its front, for the few replies that the gateway itself understands. What
-// is not there as asked for is nullopt; nothing is kept.
+// Reads a whole reply of a node from the front, for the few replies that the gateway itself interprets. A
+// value of another type than asked for gives nullopt. Texts point into the reply.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class ReplyReader {
   std::optional<std::int64_t> array() { return headed('*'); }
   std::optional<std::int64_t> push() { return headed('>'); }
   std::optional<std::int64_t> integer() { return headed(':'); }
-  // A null is an empty text.
+  // Null replies give an empty text.
   std::optional<std::string_view> text() {
     const auto size = headed('$');
     if (!size) return std::nullopt;

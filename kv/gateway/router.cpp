@@ -67,7 +67,7 @@ void Router::forget(Client& client) {
   Lane& lane = *client.lane;
   lane.abandon();
   end_watching(lane);
-  // The node takes a blocked client that has left out of its queues.
+  // Closing the connection makes the node remove the client from its queues of blocked clients.
   if (NodeLink* const link = std::exchange(lane.waiting_at, nullptr)) own_links_.drop(*link);
   if (subscriptions_.erase(client.id()) != 0) subscriber_.forget(client.id());
 }
@@ -116,7 +116,7 @@ Route Router::route(Client& client, Lane& lane, Arguments words) {
   const Command* const command = find_command(words);
   Route route = routing_.route(command, words);
   if (route.needs == Route::Needs::own_link_for_watch) {
-    if (client.transaction.open) return {};  // which is an error
+    if (client.transaction.open) return {};  // WATCH in MULTI is an error
     if (lane.watching_at != nullptr && route.where == Route::Where::slot && route.slot != lane.watched_slot)
       return {Route::Where::cross_slot, 0, {}};
   }
@@ -126,9 +126,9 @@ Route Router::route(Client& client, Lane& lane, Arguments words) {
 
 Route Router::in_transaction(Client& client, Lane& lane, const Command& command, Route route) {
   Transaction& transaction = client.transaction;
-  constexpr std::string_view not_here = "a transaction leaves for one node, and this names no key there";
+  constexpr std::string_view not_here = "a transaction runs on one node, and this names no key there";
   if (command.name == "exec") {
-    // What HELLO changed since, the node's reply would not have.
+    // The node would reply in the protocol from before HELLO changed it.
     if (lane.watching_at != nullptr && lane.watching_at->protocol() != client.reply.protocol) {
       end_watching(lane);
       transaction.broken = true;
@@ -138,7 +138,7 @@ Route Router::in_transaction(Client& client, Lane& lane, const Command& command,
     return transaction.queued.empty() ? route : Route{Route::Where::slot, lane.transaction_slot, {}};
   }
   if (route.needs == Route::Needs::subscription) return {Route::Where::refused, 0, not_here};
-  route.needs = Route::Needs::nothing;  // within a transaction nothing waits
+  route.needs = Route::Needs::nothing;  // commands within a transaction do not block
   if (route.where == Route::Where::slot) {
     if (transaction.queued.empty())
       lane.transaction_slot = lane.watching_at != nullptr ? lane.watched_slot : route.slot;
@@ -157,7 +157,7 @@ std::string Router::refusal(const Command& command) const {
   return "NOTROUTED " + in_capitals(command) + ": " + std::string(next_.route.why);
 }
 
-// It would be queued otherwise.
+// Marks the transaction as spoiled; execute_here() would queue the command.
 bool Router::refuse_in_transaction(Client& client, Lane& lane, const Command& command) {
   client.transaction.spoiled = true;
   if (lane.idle()) {
@@ -168,7 +168,7 @@ bool Router::refuse_in_transaction(Client& client, Lane& lane, const Command& co
   return true;
 }
 
-// What is said here meanwhile takes its place behind the replies that are awaited.
+// Puts a reply that the gateway makes itself into the lane, behind the replies that are still due.
 bool Router::execute_behind(Client& client, Lane& lane, Arguments words) {
   bool taken = false;
   {
@@ -223,7 +223,7 @@ Router::Waits Router::find_link(Protocol protocol, Lane& lane) {
   } else if (map_.known()) {
     problem = "no node has it";
   } else {
-    problem = "which node has it is not known" + (map_problem_.empty() ? "" : ": " + map_problem_);
+    problem = "it is not known which node has it" + (map_problem_.empty() ? "" : ": " + map_problem_);
   }
   const bool link_is_made = node != nullptr && node->linked();
   if (!link_is_made) reader_.refresh_soon();
@@ -238,7 +238,7 @@ Router::Waits Router::wait_for_node(const Lane& lane, std::string problem) {
   return Waits::no;
 }
 
-// From MULTI to EXEC, into request_.
+// Appends the transaction to request_, from MULTI to EXEC.
 void Router::append_transaction(const Client& client) {
   const std::array<RequestWord, 1> multi{"MULTI"};
   const std::array<RequestWord, 1> exec{"EXEC"};
@@ -256,7 +256,7 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
     case Route::Where::here:
       if (command.name == "select" && words[1].text != "0")
         return client.reply.error("ERR SELECT is not allowed in cluster mode"), true;
-      // These end what WATCH began, and run here.
+      // These end the WATCH, and then run here.
       if (const bool open = client.transaction.open;
           command.container.empty() && (command.name == "unwatch" || command.name == "reset" ||
                                         (open && (command.name == "exec" || command.name == "discard"))))
@@ -317,7 +317,7 @@ void Router::end_round() {
   while (!sending_.empty()) {
     const std::vector<NodeLink*> links = std::exchange(sending_, {});
     for (NodeLink* link : links) link->marked = false;
-    // One that ends meanwhile stays allocated.
+    // A link that ends in this loop stays allocated until the next look at the clock.
     for (NodeLink* link : links) link->flush();
   }
   subscriber_.end_round();

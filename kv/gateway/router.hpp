@@ -1,25 +1,26 @@
 // The gateway: passes each client's commands on to the nodes of a cluster, and their replies back in order.
 //
-// For each request, in order: where it goes (routing.hpp); whether it has to wait (below); the server's own
-// checks, as for any command; then it joins the link to its node and takes a place in the client's lane. A
-// node may answer that the slot is elsewhere: MOVED changes the map and the request goes there, ASK sends it
-// there once, after ASKING; after `most_redirections` the client gets the node's answer.
+// For each request, in order: route it (routing.hpp); decide whether it has to wait (below); make the
+// server's own checks, as for any command; then add it to the link to its node and take a place in the
+// client's lane. A node may answer that the slot is elsewhere: MOVED changes the map and the request goes to
+// the new node; ASK sends only this request there, after ASKING. After `most_redirections` the client gets
+// the node's answer.
 //
-// A client's next request waits, and its bytes with it, while
+// A client's next request, and the bytes behind it, wait while
 //   - its lane is full, or the link to the node is;
-//   - the slot map has changed since its requests that are under way left: they could overtake each other;
-//   - the request is answered here and replies from nodes come before it;
-//   - no link to the slot's node is ready: it is being made, or made again, or the slot has moved. At most
-//     cluster-gateway-timeout; then the client is told.
-// What MULTI opens is queued here, by the server's own means, and leaves with EXEC in one piece; all of it
-// has to be of one slot.
+//   - the slot map has changed since its requests in flight were sent: they could overtake each other;
+//   - the request is answered here, and replies from nodes are due before its reply;
+//   - no link to the slot's node is ready, because it is being made (again) or the slot has moved. This lasts
+//     at most cluster-gateway-timeout; then the client gets an error.
+// After MULTI, commands are queued here by the server's own means, and are sent with EXEC in one piece; all
+// their keys must be in one slot.
 //
-// Some commands need more than a reply (router_connections.cpp): WATCH and what follows it, and commands that
-// wait, get a connection of the client's own (own_links.hpp); what clients subscribe to, the gateway
-// subscribes to (subscriber.hpp). Until such a command is answered the client's next request waits. A command
-// that goes to all nodes waits until all can be asked (router_all_nodes.cpp).
+// Some commands need more than a reply (router_connections.cpp). WATCH and what follows it, and blocking
+// commands, get a connection of the client's own (own_links.hpp). The gateway itself subscribes to what its
+// clients subscribe to (subscriber.hpp). Until such a command is answered, the client's next request waits. A
+// command that goes to all nodes waits until all of them can be asked (router_all_nodes.cpp).
 //
-// Nothing that was sent is sent again when its link ends: the client is told that it may have run.
+// A request that was sent is never sent again when its link ends: the client is told that it may have run.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -45,8 +46,8 @@ namespace weir::kv::cluster {
 
 using weir::cluster::Redirect;
 
-// The server passes commands on to the cluster that its settings name, if they do. The error: what in them
-// does not go together with that.
+// Makes the server pass commands on to the cluster that its settings name, if they name one. The error says
+// which settings contradict that.
 std::expected<void, std::string> pass_on_to_cluster(Server& server);
 
 class Router final : public Gateway,
@@ -73,7 +74,7 @@ class Router final : public Gateway,
   void shut_down() override;
 
  private:
-  // NodeLink::Owner
+  // NodeLink::Owner:
   void replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply) override;
   void link_ready(NodeLink& link) override;
   void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered, bool sent) override;
@@ -81,12 +82,12 @@ class Router final : public Gateway,
   BlockPool& blocks() override { return server_.blocks; }
   std::int64_t now_ms() override { return server_.now_ms; }
   void round_is_over() override { server_.end_round(); }
-  // OwnLinks::User
+  // OwnLinks::User:
   void own_link_replied(NodeLink& link, Request waited, std::string_view request,
                         std::string_view reply) override;
   void own_link_ended(NodeLink& link, const std::shared_ptr<Lane>& lane, const std::string& why,
                       std::deque<Request> unanswered, bool sent) override;
-  // Subscriber::User
+  // Subscriber::User:
   void published(PubSub::Kind kind, std::string_view topic, std::string_view channel,
                  std::string_view message) override;
   bool anybody_listens(PubSub::Kind kind, std::string_view topic) const override;
@@ -95,21 +96,21 @@ class Router final : public Gateway,
   void deaf(PubSub::Kind kind, std::string_view topic, const std::string& why) override;
   void slot_moves(std::string_view shard_channel) override;
   const NodeAddress* redirected(const Redirect& redirect) override;
-  // TopologyReader::User
+  // TopologyReader::User:
   void map_read(const Topology& topology) override;
   void map_not_read(const NodeAddress& asked, const std::string& why) override;
   LinkSettings link_settings() const override;
 
-  // Where the request that is being executed goes.
+  // The route of the request that is being executed.
   struct Next {
     Route route;
-    NodeLink* link = nullptr;      // null: it does not leave
-    std::vector<NodeLink*> links;  // of a command to all nodes
-    bool muted = false;            // its reply is not wanted
-    bool queues = false;           // MULTI is open: it stays here until EXEC
-    std::string unreachable;       // why no node can be asked, if there is no link
+    NodeLink* link = nullptr;      // null: it is not sent
+    std::vector<NodeLink*> links;  // for a command to all nodes
+    bool muted = false;            // the client does not want the reply
+    bool queues = false;           // MULTI is open: keep it until EXEC
+    std::string unreachable;       // if there is no link: why no node can be asked
 
-    // As new, and without giving memory back.
+    // Resets the members, keeping their memory.
     void begin(const Route& its_route, bool is_muted) {
       route = its_route;
       link = nullptr;
@@ -142,7 +143,7 @@ class Router final : public Gateway,
   void send_to_all(Client& client, const Command& command, Arguments words);
   Waits waits(const Client& client, Lane& lane);
   Waits find_link(Protocol protocol, Lane& lane);
-  // Unless it has waited too long already, because of `problem`.
+  // Waits::for_node; once it has waited too long, sets next_.unreachable to `problem` and gives Waits::no.
   Waits wait_for_node(const Lane& lane, std::string problem);
   bool refuse_in_transaction(Client& client, Lane& lane, const Command& command);
   std::string refusal(const Command& command) const;
@@ -150,12 +151,12 @@ class Router final : public Gateway,
   void leave(Client& client, std::string_view reply);
   void answer(const Request& waited, std::string_view reply);
   void reply_left(Lane& lane);
-  // The link to send to, ready or not; null: `problem` says why there is none now.
+  // The link to send to, ready or not; null: `problem` says why there is none at the moment.
   NodeLink* link_to(Node& node, Protocol protocol, std::string& problem);
-  // Where the node says that the slot is; null: there are too many nodes.
+  // The node that a redirection names; null: there are too many nodes.
   Node* learn(const Redirect& redirect);
   bool follow(NodeLink& from, Request& waited, std::string_view request, const Redirect& redirect);
-  // The clients that wait for a node try again, those that have waited longest first.
+  // Lets the clients that wait for a node try again, those that have waited longest first.
   void resume_held(std::size_t most = SIZE_MAX);
   void will_send(NodeLink& link);
   bool busy() const;
@@ -167,22 +168,22 @@ class Router final : public Gateway,
   TopologyReader reader_;
   OwnLinks own_links_;
   Subscriber subscriber_;
-  // Clients that wait for what they subscribe to.
+  // A client's subscription that nodes have not confirmed yet.
   struct Subscription {
     const Command* command;
     std::vector<std::string> words;
-    std::uint64_t number;  // its place in the lane
+    std::uint64_t number;  // its number in the lane
   };
   std::map<std::uint64_t, Subscription> subscriptions_;
   Next next_;
-  std::string request_;                           // the one that leaves, as text
-  ReplyQueue aside_;                              // what is answered here while replies are awaited
-  std::vector<NodeLink*> sending_;                // have something to send at the end of the round
-  std::vector<std::uint64_t> held_;               // clients
-  std::vector<std::unique_ptr<NodeLink>> ended_;  // until nothing refers to them
-  std::string map_problem_;                       // why it could not be read, the last time
+  std::string request_;                           // the encoded request that is being sent
+  ReplyQueue aside_;                              // collects replies made here while earlier ones are due
+  std::vector<NodeLink*> sending_;                // links to flush at the end of the round
+  std::vector<std::uint64_t> held_;               // clients that wait for a node
+  std::vector<std::unique_ptr<NodeLink>> ended_;  // freed once nothing refers to them
+  std::string map_problem_;                       // why the slot map could not be read the last time
   std::int64_t looked_ms_ = 0;
-  std::int64_t pinged_ms_ = 0;  // nodes at which clients wait
+  std::int64_t pinged_ms_ = 0;  // when the nodes at which clients wait were last asked
   GatewayFacts counts_;
 };
 

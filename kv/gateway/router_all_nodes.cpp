@@ -1,5 +1,6 @@
-// The router's side of commands that go to every primary: their replies become one. It is an error as soon as
-// one node's is, since then the command did not do what it says; which node, it says too.
+// The router's side of commands that go to every primary: it joins their replies into one. If one node's
+// reply is an error so is the joined one, because the command was not carried out everywhere; it names the
+// node.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -20,7 +21,7 @@ struct NodesReply {
 };
 using Replies = std::vector<NodesReply>;
 
-// Nothing: they are not what the command answers.
+// Nothing if the replies are not what the command returns.
 using Joined = std::optional<std::string>;
 
 Joined sum(const Replies& replies) {
@@ -39,7 +40,7 @@ Joined the_same(const Replies& replies) {
   return replies.front().reply;
 }
 
-// Lists of numbers of one length: the smallest at each place.
+// For lists of numbers of equal length: the minimum at each position.
 Joined least(const Replies& replies) {
   std::vector<std::int64_t> smallest;
   for (const NodesReply& one : replies) {
@@ -77,7 +78,7 @@ std::string one_reply(const Command& command, const Replies& replies) {
     return error_reply(std::string(error) + " (from " + failed->from + "; other nodes may have run it)");
   }
   if (Joined joined = join(command, replies)) return *std::move(joined);
-  return error_reply("ERR the nodes' replies to " + in_capitals(command) + " do not go together");
+  return error_reply("ERR the nodes' replies to " + in_capitals(command) + " contradict each other");
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ Router::Waits Router::find_all_links(Protocol protocol, Lane& lane) {
 
 void Router::send_to_all(Client& client, const Command& command, Arguments words) {
   struct Gathered {
-    Request waited;  // the client's
+    Request waited;  // the client's request
     std::vector<std::string> nodes;
     Replies replies;
   };
@@ -111,7 +112,7 @@ void Router::send_to_all(Client& client, const Command& command, Arguments words
   gathered->waited.lane = client.lane;
   gathered->waited.number = client.lane->enter(next_.muted);
   for (const NodeLink* link : next_.links) gathered->nodes.push_back(link->address().text());
-  // A lane without a client: it puts them in order.
+  // A lane without a client puts the replies into the order of the nodes.
   const auto lane = std::make_shared<Lane>(nullptr, [this, gathered, &command](std::string_view reply) {
     Replies& replies = gathered->replies;
     replies.push_back({gathered->nodes[replies.size()], std::string(reply)});

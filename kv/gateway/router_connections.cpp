@@ -1,8 +1,8 @@
-// The router's side of commands that need more than a reply: WATCH and the EXEC behind it, commands that
-// wait, and subscriptions. Decision 0029 says why each is as it is.
+// The router's side of commands that need more than a reply: WATCH and the EXEC after it, blocking commands,
+// and subscriptions. Decision 0029 gives the reasons.
 //
-// Each of them begins when the replies before it have left, and nothing of the client's is sent while it is
-// not answered: so its order is that of the client's requests, whichever connections they take.
+// Each of them starts when all earlier replies are delivered, and nothing else of the client's is sent until
+// it is answered. So the client's requests stay in order, whichever connections they use.
 #include <array>
 #include <utility>
 
@@ -24,7 +24,7 @@ Router::Waits Router::waits_to_hold(Client& client, Lane& lane) {
   const Route& route = next_.route;
   if (route.where != Route::Where::slot && route.where != Route::Where::any_node) return waits(client, lane);
   if (!lane.idle()) return Waits::for_all_replies;
-  // The shared link shows that the node lives, and watches over it while somebody waits there.
+  // The shared link proves that the node is alive, and watches over it while the client waits there.
   return find_link(client.reply.protocol, lane);
 }
 
@@ -35,7 +35,7 @@ bool Router::hold_connection(Client& client, const Command& command, Arguments w
       subscribe(client, command, words);
       break;
     case Route::Needs::own_link_for_watch:
-      // A key watched before has changed, or may have: what else is watched makes no difference.
+      // A key that was watched before has changed, or may have, so EXEC fails whatever else is watched.
       if (client.transaction.broken) {
         client.reply.ok();
         break;
@@ -57,7 +57,7 @@ bool Router::hold_connection(Client& client, const Command& command, Arguments w
   return true;
 }
 
-// Null: the client is told why.
+// Returns null after replying with the reason.
 NodeLink* Router::take_own_link(Client& client, const Command& command) {
   const auto most = static_cast<std::size_t>(server_.settings.cluster_gateway_own_links);
   NodeLink* const link = own_links_.take(next_.link->address(), client.reply.protocol, client.lane, most);
@@ -92,7 +92,7 @@ void Router::own_link_replied(NodeLink& link, Request waited, std::string_view r
                                    : watch_replied(link, std::move(waited), request, reply);
   lane.waiting_at = nullptr;
   own_links_.give_back(link);
-  // It has not run: a node that gives up a slot sends those that wait for its keys on.
+  // The command has not run: a node that gives up a slot redirects the clients that wait for its keys.
   const auto redirect = weir::cluster::read_redirect(reply, link.address().host);
   if (redirect && redirect->slot == waited.slot &&
       follow_by_own_link(waited, request, *redirect, lane.waiting_at))
@@ -100,8 +100,8 @@ void Router::own_link_replied(NodeLink& link, Request waited, std::string_view r
   answer(waited, reply);
 }
 
-// Sends the request where the redirection says, by another connection of the client's. True: that, or the
-// client was told why not.
+// Sends the request to the node that the redirection names, over another connection of the client's. Returns
+// false if that is not possible.
 bool Router::follow_by_own_link(Request& waited, std::string_view request, const Redirect& redirect,
                                 NodeLink*& place) {
   if (waited.redirections >= most_redirections) return false;
@@ -128,7 +128,7 @@ void Router::watch_replied(NodeLink& link, Request waited, std::string_view requ
   const auto redirect = weir::cluster::read_redirect(reply, link.address().host);
   const bool elsewhere = redirect && redirect->slot == waited.slot;
   if (elsewhere && lane.watches) {
-    // What was watched before is lost with the slot: as if it had changed.
+    // The earlier WATCHes are lost with the slot; treat that as if a key had changed.
     learn(*redirect);
     end_watching(lane);
     lane.client->transaction.broken = true;
@@ -152,7 +152,7 @@ void Router::exec_replied(NodeLink& link, const Request& waited, std::string_vie
   if (!redirect)
     return answer(waited, error_reply("EXECABORT Transaction discarded because of: " +
                                       waited.error_before->substr(1, waited.error_before->size() - 3)));
-  // The slot has moved, and the watch is lost: as if a key had changed. Elsewhere nothing is watched.
+  // The slot has moved, so the watch is lost; answer as if a key had changed.
   learn(*redirect);
   answer(waited, null_array(lane.client->reply.protocol));
 }
@@ -163,7 +163,7 @@ void Router::own_link_ended(NodeLink& link, const std::shared_ptr<Lane>& lane, c
   if (lane->waiting_at == &link) lane->waiting_at = nullptr;
   if (lane->watching_at == &link) {
     lane->watching_at = nullptr;
-    // A key may have changed, and nobody would say so.
+    // A key may have changed without our knowing.
     if (lane->watches && !runs_transaction && !lane->abandoned()) lane->client->transaction.broken = true;
     lane->watches = false;
   }
@@ -180,8 +180,8 @@ void Router::end_watching(Lane& lane) {
   lane.watches = false;
 }
 
-// A connection on which a client waits says nothing while its node is dead. So that node is asked by the
-// shared link whether it lives, and what waits there ends with that.
+// A connection on which a client waits is silent even if its node is dead. So the shared link pings the node,
+// and when that link ends so do the connections that wait there.
 void Router::look_after_waiting() {
   const std::int64_t age = server_.now_ms - pinged_ms_;
   if (age >= 0 && age < between_pings_ms) return;
@@ -249,22 +249,22 @@ bool Router::anybody_listens(PubSub::Kind kind, std::string_view topic) const {
   return server_.pubsub.topics(kind).contains(topic);
 }
 
-// Its listeners end with an error: that is how a client of a node that dies hears of it, too, and it knows
-// then that messages are missing. In RESP2 nothing else would be understood.
+// Closes the topic's listeners with an error. A client of a node that dies loses its connection, too, so it
+// knows that it has missed messages; in RESP2 there is no other way to tell it.
 void Router::deaf(PubSub::Kind kind, std::string_view topic, const std::string& why) {
   const auto found = server_.pubsub.topics(kind).find(topic);
   if (found == server_.pubsub.topics(kind).end()) return;
   const PubSub::Listeners listeners = found->second;
   for (Client* client : listeners) {
     server_.pubsub.unsubscribe_all(*client);
-    // Who waits in a blocking command may wait for ever.
+    // Do not wait for the reply to a blocking command: that may take for ever.
     if (!blocks(*client) && end_later(*client, why)) continue;
     leave(*client, error_reply(why));
     client->close_after_reply = true;
   }
 }
 
-// As a node of a cluster says it to its clients.
+// Tells the listeners as a node of a cluster would.
 void Router::slot_moves(std::string_view shard_channel) {
   const auto found = server_.pubsub.topics(PubSub::Kind::shard).find(shard_channel);
   if (found == server_.pubsub.topics(PubSub::Kind::shard).end()) return;

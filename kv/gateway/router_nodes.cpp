@@ -1,5 +1,5 @@
-// The router's side of the nodes: links, replies, redirections, the slot map. Its side of the clients is in
-// router.cpp.
+// The router's side of the nodes: links, replies, redirections and the slot map. Its side of the clients is
+// in router.cpp.
 #include <algorithm>
 #include <utility>
 
@@ -11,9 +11,9 @@ namespace weir::kv::cluster {
 
 namespace {
 
-constexpr std::int64_t between_dials_ms = 100;  // to one node
+constexpr std::int64_t between_dials_ms = 100;  // to the same node
 constexpr std::int64_t connect_ms = 1000;
-constexpr std::int64_t look_often_ms = 50;  // while anybody waits
+constexpr std::int64_t look_often_ms = 50;  // while requests are pending
 constexpr std::int64_t look_ms = 1000;
 
 std::size_t place_of(Protocol protocol) { return protocol == Protocol::resp3 ? 1 : 0; }
@@ -33,7 +33,7 @@ NodeLink* Router::link_to(Node& node, Protocol protocol, std::string& problem) {
   NodeLink::Owner& self = *this;
   link = std::make_unique<NodeLink>(self, node.address, std::move(settings));
   link->dial();
-  if (link == nullptr) problem = node.problem;  // it ended at once
+  if (link == nullptr) problem = node.problem;  // dialling failed at once
   return link.get();
 }
 
@@ -81,7 +81,7 @@ bool Router::follow(NodeLink& from, Request& waited, std::string_view request, c
     return true;
   }
   ++waited.redirections;
-  const std::string again(request);  // sending may move what it lies in
+  const std::string again(request);  // `request` points into a log that send() may move
   to->send(std::move(waited), again, redirect.once);
   will_send(*to);
   return true;
@@ -108,7 +108,7 @@ void Router::link_ended(NodeLink& link, const std::string& why, std::deque<Reque
   node->failed_ms = sent ? 0 : server_.now_ms;
   ++counts_.broken_links;
   reader_.refresh_soon();
-  // Those that wait there by connections of their own would hear nothing of it.
+  // Connections on which clients wait there would not notice.
   own_links_.node_failed(link.address(), why);
   const std::string where = link.address().text() + ": " + why;
   const std::string reply =
@@ -168,8 +168,8 @@ void Router::look_at_clock() {
       if (link != nullptr) link->look_at_clock();
     }
   });
-  // They find out whether a node can be tried again, and whether they have waited too long. Not all at once:
-  // there may be thousands.
+  // Held clients check whether a node can be tried again, and whether they have waited too long. Only some at
+  // a time, because there may be thousands.
   resume_held(64 + held_.size() / 16);
 }
 
@@ -200,7 +200,7 @@ void Router::shut_down() {
     for (auto& link : node.links) {
       if (link == nullptr) continue;
       link->close();
-      ended_.push_back(std::move(link));  // until nothing of its transport refers to it
+      ended_.push_back(std::move(link));  // freed once its transport no longer refers to it
     }
   });
 }

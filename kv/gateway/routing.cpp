@@ -55,7 +55,7 @@ bool lists(std::string_view names, std::string_view wanted) {
   return false;
 }
 
-// XREAD and XREADGROUP wait only where they say BLOCK.
+// XREAD and XREADGROUP block only with the option BLOCK.
 bool says_block(Arguments words) {
   for (const Argument& word : words.subspan(1)) {
     if (is_word(word.text, "STREAMS")) return false;
@@ -64,7 +64,7 @@ bool says_block(Arguments words) {
   return false;
 }
 
-// What would keep this server's data, which is none, in place of what a file holds.
+// Commands that would save this server's empty dataset over the contents of a file.
 bool keeps_data(const Command& command, Arguments words) {
   const auto any_is = [&](std::size_t from, std::initializer_list<std::string_view> names) {
     return std::ranges::any_of(words.subspan(std::min(from, words.size())), [&](const Argument& word) {
@@ -111,7 +111,7 @@ Routing::Rule Routing::rule_of(const Command& command) {
 }
 
 Route Routing::route(const Command* command, Arguments words) const {
-  // What is wrong with its form is said here, as it is anywhere.
+  // Wrong syntax is reported here, as without a gateway.
   if (command == nullptr || !command->takes(words.size())) return {};
   const Rule& rule = rules_[command->id];
   switch (rule.kind) {
@@ -140,7 +140,7 @@ Route Routing::route(const Command* command, Arguments words) const {
     }
     return route;
   }
-  // A script that names no keys runs on any node, as clients of a cluster have it.
+  // A script without keys may run on any node; clients of a cluster expect that.
   if (command->group == "scripting" && words.size() > 2 && words[2].text == "0")
     return {Route::Where::any_node, 0, {}};
   const auto keys = keys_in(*command, words);

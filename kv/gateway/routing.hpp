@@ -1,7 +1,8 @@
-// Where a request goes: to the node that has its keys' slot, to any node, nowhere, or it is answered here.
+// Where a request goes: to the node of its keys' slot, to any node or all, or nowhere because it is answered
+// here.
 //
-// Made of the command table: what keys a command has says its key specification, the rest is a table of names
-// in routing.cpp. A transition without state: the same words always go the same way. Threading: none.
+// Built from the command table: a command's keys come from its key specification, the rest from a table of
+// names in routing.cpp. Stateless: equal requests get equal routes. Threading: none.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +15,19 @@ namespace weir::kv::cluster {
 
 struct Route {
   enum class Where : std::uint8_t {
-    here,        // the gateway answers by itself, errors about the request's form included
-    slot,        // the node that has `slot`
-    any_node,    // whichever
-    all_nodes,   // every primary, and their replies become one
-    cross_slot,  // its keys lie in several slots
-    refused      // `why` says the reason and the next step
+    here,        // the gateway answers it, including errors about its syntax
+    slot,        // to the node that has `slot`
+    any_node,    // to any node
+    all_nodes,   // to every primary; their replies are joined into one
+    cross_slot,  // an error: its keys are in several slots
+    refused      // an error: `why` has the reason and the next step
   };
-  // What it needs beyond a reply.
+  // What a request needs besides a reply.
   enum class Needs : std::uint8_t {
     nothing,
     own_link_for_watch,  // a connection of the client's own until its transaction is over
-    own_link_to_wait,    // the same until the reply
-    subscription         // that the gateway subscribes there
+    own_link_to_wait,    // a connection of the client's own until the reply
+    subscription         // that the gateway subscribes at that node
   };
   Where where = Where::here;
   std::uint16_t slot = 0;
@@ -37,7 +38,7 @@ struct Route {
 class Routing {
  public:
   Routing();
-  // `command` may be null: no such command.
+  // `command` is null if there is no such command.
   Route route(const Command* command, Arguments words) const;
 
  private:
@@ -50,7 +51,7 @@ class Routing {
 
   static Rule rule_of(const Command& command);
 
-  std::vector<Rule> rules_;  // by Command::id
+  std::vector<Rule> rules_;  // indexed by Command::id
 };
 
 }  // namespace weir::kv::cluster

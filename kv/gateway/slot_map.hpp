@@ -1,9 +1,9 @@
-// Who has which slot, as the cluster said last. `version` changes with every change: who has requests on
-// their way by an older version does not send more until those are answered, or they might arrive in another
-// order.
+// Which node has which slot, as last reported by the cluster. `version` changes with every change: a client
+// with requests in flight that were sent by an older version sends no more until those are answered, since
+// they could arrive in another order.
 //
-// A Node is a name and the links that carry its requests; it lives until the map forgets it, which it does
-// only with nodes that have no slot and no link. Threading: the server's one thread.
+// A Node is an address and the links that carry its requests. It lives until the map forgets it, which
+// happens only to nodes without slots and links. Threading: the server's one thread.
 #pragma once
 
 #include <array>
@@ -24,11 +24,11 @@ using weir::cluster::slot_count;
 
 struct Node {
   NodeAddress address;
-  std::array<std::unique_ptr<NodeLink>, 2> links;  // for RESP2 and RESP3
-  std::int64_t failed_ms = 0;  // when a link to it could not be made; 0: none failed since
-  std::string problem;         // why
+  std::array<std::unique_ptr<NodeLink>, 2> links;  // one for RESP2, one for RESP3
+  std::int64_t failed_ms = 0;                      // when making a link last failed; 0: it has not
+  std::string problem;                             // why it failed
   bool has_slots = false;
-  std::uint16_t number = 0;  // in the map
+  std::uint16_t number = 0;  // its index in the map
 
   bool linked() const { return links[0] != nullptr || links[1] != nullptr; }
 };
@@ -39,12 +39,12 @@ class SlotMap {
 
   std::uint64_t version() const { return version_; }
   bool known() const { return version_ != 0; }
-  Node* owner(std::uint16_t slot) const { return numbered_[owners_[slot]]; }  // null: nobody
-  // Any node that has slots; null: there is none.
+  Node* owner(std::uint16_t slot) const { return numbered_[owners_[slot]]; }  // null: no node has it
+  // Any node that has slots; null: none has.
   Node* any() const;
   std::size_t slots_covered() const;
 
-  // The node of that address, made if need be; null: there are too many.
+  // The node with that address, added if it is new; null: there are too many.
   Node* node(const NodeAddress& address);
   void move(std::uint16_t slot, Node& to);
   void take(const Topology& topology);
@@ -53,7 +53,7 @@ class SlotMap {
   void each_node(Visit visit) {
     for (auto& [address, node] : nodes_) visit(*node);
   }
-  // Whether `test` is true for one of the links; those behind that are not looked at.
+  // Whether `test` is true for any link; stops at the first.
   template <class Test>
   bool any_link(Test test) const {
     for (const auto& [address, node] : nodes_) {
@@ -63,14 +63,14 @@ class SlotMap {
     }
     return false;
   }
-  // How many nodes have slots.
+  // Number of nodes that have slots.
   std::size_t owners() const;
 
  private:
   std::map<NodeAddress, std::unique_ptr<Node>> nodes_;
-  // By number. 0 is nobody's.
+  // Indexed by Node::number; 0 means no node.
   std::vector<Node*> numbered_{nullptr};
-  // Numbers, as pointers would take more than a processor's nearest cache, and each request looks here.
+  // Numbers instead of pointers, so that the table fits the L1 cache: each request reads it.
   std::array<std::uint16_t, slot_count> owners_{};
   std::uint64_t version_ = 0;
 };

@@ -19,7 +19,7 @@ struct Verbs {
   std::string_view subscribe, unsubscribe, message;
   std::string_view asks, ends;
 };
-// By Kind.
+// Indexed by Kind.
 constexpr Verbs verbs[] = {
     {"subscribe", "unsubscribe", "message", "SUBSCRIBE", "UNSUBSCRIBE"},
     {"psubscribe", "punsubscribe", "pmessage", "PSUBSCRIBE", "PUNSUBSCRIBE"},
@@ -36,7 +36,7 @@ bool Subscriber::subscribe(std::uint64_t client, Kind kind, const NodeAddress& n
     Topic topic(kind, text);
     const auto [at, is_new] = topics_.try_emplace(topic);
     Place& place = at->second;
-    if (!place.waiting.insert(client).second) continue;  // it names the topic twice
+    if (!place.waiting.insert(client).second) continue;  // the request names the topic twice
     if (!place.confirmed) ++waiting.missing;
     waiting.topics.push_back(topic);
     if (!is_new) continue;
@@ -86,10 +86,10 @@ void Subscriber::say(Ear& ear, bool subscribes, const Topic& topic, std::uint64_
 }
 
 void Subscriber::replied(NodeLink& link, Request waited, std::string_view, std::string_view reply) {
-  if (waited.number == 0) return;  // PING
+  if (waited.number == 0) return;  // a reply to PING
   const auto found = ears_.find(link.address());
   if (reply.front() != '-' || found->second.asked.empty())
-    return link.break_off("it does not confirm subscriptions as RESP3 has it");
+    return link.break_off("it does not confirm subscriptions as RESP3 requires");
   const Asked asked = std::move(found->second.asked.front());
   found->second.asked.pop_front();
   if (asked.subscribes) refused(asked, reply, link.address().host);
@@ -141,12 +141,12 @@ bool Subscriber::confirmed(Ear& ear, bool subscribes, Kind kind, std::string_vie
   const bool is_answer =
       !ear.asked.empty() && ear.asked.front().topic == topic && ear.asked.front().subscribes == subscribes;
   if (!is_answer && (subscribes || kind != Kind::shard)) {
-    ear.link->break_off("it confirms a subscription that nobody asked for");
+    ear.link->break_off("it confirmed a subscription without a request");
     return false;
   }
   const auto found = topics_.find(topic);
   if (!is_answer) {
-    // The request for it, if one is under way, comes to the node after that.
+    // If a new SSUBSCRIBE is in flight, it reaches the node after this push was sent, so ignore the push.
     if (found == topics_.end() || !found->second.confirmed || found->second.node != ear.link->address())
       return false;
     --ear.topics;
@@ -187,7 +187,7 @@ void Subscriber::fail(const std::set<std::uint64_t>& clients, std::string_view e
   }
 }
 
-// Nobody waits for the topic or listens to it any more: so the gateway does not.
+// Unsubscribes from a topic that has no listeners left and none waiting.
 void Subscriber::settle(const Topic& topic) {
   const auto found = topics_.find(topic);
   if (found == topics_.end() || !found->second.waiting.empty()) return;
@@ -230,7 +230,7 @@ void Subscriber::nodes_are(const std::vector<NodeAddress>& nodes) {
   std::vector<NodeLink*> strange;
   for (const auto& [address, ear] : ears_)
     if (std::ranges::find(nodes, address) == nodes.end()) strange.push_back(ear.link.get());
-  for (NodeLink* link : strange) link->break_off("the cluster has it no more");
+  for (NodeLink* link : strange) link->break_off("it is no longer part of the cluster");
 }
 
 bool Subscriber::hurried() const {
@@ -252,7 +252,7 @@ void Subscriber::look_at_clock() {
       ears_.erase(found);
       continue;
     }
-    // A node that is dead or cut off says nothing, as one does where nothing is published.
+    // A node that is dead or cut off is as silent as one whose topics nobody publishes to, so ping it.
     const std::int64_t age = now - ear.pinged_ms;
     if (ear.link->ready() && ear.link->idle() && (age >= between_pings_ms || age < 0)) {
       ear.pinged_ms = now;

@@ -1,17 +1,17 @@
-// What the gateway itself subscribes to at nodes, for all of its clients together.
+// The gateway's own subscriptions at nodes, shared by all of its clients.
 //
-// A topic (channel, pattern or shard channel) that any client listens to is subscribed to once, and what is
-// published goes to the clients through the server's own PubSub. A connection in RESP3 carries the topics of
-// one node: channels and patterns are at one node, since each node of a cluster is told of every PUBLISH;
-// shard channels are at the node that has their slot.
+// A topic (channel, pattern or shard channel) that any client listens to is subscribed to once, and messages
+// reach the clients through the server's own PubSub. One RESP3 connection carries all topics of a node.
+// Channels and patterns are subscribed to at a single node, because a cluster spreads every PUBLISH to all
+// nodes; shard channels at the node that has their slot.
 //
-// No message is lost in silence. A client hears that it has subscribed only after the node has confirmed.
-// When such a connection ends, or its node is silent for too long, those who listened by it are told so
-// (User::deaf): subscribing again by itself would leave a gap that nobody sees. A shard channel that a node
-// gives up because its slot moves is passed on as the node says it.
+// No message is lost silently. A client is told that it has subscribed only after the node has confirmed it.
+// When such a connection ends, or its node is silent for too long, its listeners are told (User::deaf):
+// subscribing again in the background would leave a gap that they cannot see. If a node drops a shard channel
+// because its slot moves, the clients get the node's message.
 //
-// Bounded: one connection for each node, and what clients, each within its own limits, listen to. Threading:
-// the server's one thread.
+// Bounded: one connection for each node, and the topics of the clients, each within its own limits.
+// Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,15 @@ class Subscriber final : private LinkKeeper {
                            std::string_view message) = 0;
     // Whether any client of this server listens to it.
     virtual bool anybody_listens(Kind kind, std::string_view topic) const = 0;
-    // What that client waits for is confirmed, all of it; or `error`, a whole reply, says why it is not.
+    // Everything that the client waits for is confirmed. not_subscribed(): it failed, and `error` is a whole
+    // reply.
     virtual void subscribed(std::uint64_t client) = 0;
     virtual void not_subscribed(std::uint64_t client, std::string_view error) = 0;
-    // Messages of it may be missed from now on, `why` is one for its listeners.
+    // Messages on the topic may be lost from now on; `why` is the error for its listeners.
     virtual void deaf(Kind kind, std::string_view topic, const std::string& why) = 0;
-    // The node has ended it, since its slot moves.
+    // The node has ended the subscription because the channel's slot moves.
     virtual void slot_moves(std::string_view shard_channel) = 0;
-    // The node says that another has the slot: where to ask, null if nobody can be.
+    // The node says that another one has the slot; returns where to ask next, or null.
     virtual const NodeAddress* redirected(const Redirect& redirect) = 0;
 
    protected:
@@ -56,18 +57,20 @@ class Subscriber final : private LinkKeeper {
 
   explicit Subscriber(User& user) : LinkKeeper(user), user_(user) {}
 
-  // True: the nodes have confirmed all of it. False: subscribed() or not_subscribed() follows. `node` is
-  // where to subscribe; channels and patterns stay at the node where the first of them was.
+  // Returns true if the nodes have already confirmed all topics; otherwise subscribed() or not_subscribed()
+  // follows. `node` is where to subscribe; channels and patterns stay at the node where the first of them
+  // was.
   bool subscribe(std::uint64_t client, Kind kind, const NodeAddress& node,
                  const std::vector<std::string_view>& topics);
-  // The client waits no more.
+  // The client no longer waits.
   void forget(std::uint64_t client);
-  // Its last listener has left.
+  // The topic's last listener has left.
   void nobody_listens(Kind kind, std::string_view topic);
-  // The cluster has these nodes now; who is none of them hears nothing of what is published.
+  // The cluster now consists of these nodes; any other one no longer hears what is published.
   void nodes_are(const std::vector<NodeAddress>& nodes);
 
-  // What was said above leaves. Not before: a connection may end at once, of which many hear.
+  // Sends what was queued above. Not earlier, because a connection may fail at once, which reaches many
+  // clients.
   void end_round();
   std::size_t topics() const { return topics_.size(); }
   std::size_t links() const { return ears_.size(); }
@@ -80,7 +83,7 @@ class Subscriber final : private LinkKeeper {
   static constexpr unsigned most_redirections = 5;
 
   using Topic = std::pair<Kind, std::string>;
-  // A request to a node that is not answered yet.
+  // A request to a node that it has not answered yet.
   struct Asked {
     Topic topic;
     std::uint64_t number = 0;
@@ -94,14 +97,14 @@ class Subscriber final : private LinkKeeper {
   };
   struct Place {
     NodeAddress node;
-    std::uint64_t number = 0;  // of the request that subscribes
+    std::uint64_t number = 0;  // of the latest request to subscribe
     bool confirmed = false;
     std::uint8_t redirections = 0;
-    std::set<std::uint64_t> waiting;  // clients whose request names it, until all that one names is confirmed
+    std::set<std::uint64_t> waiting;  // clients whose request names it and is not wholly confirmed yet
   };
   struct Waiting {
     std::vector<Topic> topics;
-    std::size_t missing = 0;  // so many of them are not confirmed
+    std::size_t missing = 0;  // number of its topics that are not confirmed
   };
 
   void replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply) override;
@@ -119,12 +122,12 @@ class Subscriber final : private LinkKeeper {
 
   User& user_;
   std::map<NodeAddress, Ear> ears_;
-  NodeAddress home_;  // of channels and patterns, while it has an ear
+  NodeAddress home_;  // the node for channels and patterns, while it is in ears_
   std::map<Topic, Place, std::less<>> topics_;
-  std::map<std::uint64_t, Waiting> waiting_;  // by client
-  std::set<NodeAddress> saying_;              // their ears have something to send at the end of the round
+  std::map<std::uint64_t, Waiting> waiting_;  // by client id
+  std::set<NodeAddress> saying_;              // nodes with something to send at the end of the round
   std::uint64_t last_number_ = 0;
-  std::vector<std::unique_ptr<NodeLink>> over_;  // until nothing refers to them
+  std::vector<std::unique_ptr<NodeLink>> over_;  // ended; freed once nothing refers to them
 };
 
 }  // namespace weir::kv::cluster

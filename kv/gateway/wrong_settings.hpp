@@ -1,4 +1,4 @@
-// What does not go together with --cluster-gateway.
+// Settings that contradict --cluster-gateway.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weir::kv::cluster {
 
-// Empty: nothing is wrong. Otherwise the cause and the next step, fit to show a user.
+// The cause and the next step, to show to a user; empty if nothing is wrong.
 std::string wrong_for_gateway(const Settings& settings);
 
 }  // namespace weir::kv::cluster
