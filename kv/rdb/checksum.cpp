@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t reflected_polynomial = 0x95ac9329ac4bc9b5u;
 
-// tables[k][b]: what byte b does to the checksum when k zero bytes follow it, so eight bytes go at once.
+// tables[k][b] is the effect of byte b on the checksum when k zero bytes follow, so eight bytes take one
+// step.
 using Tables = std::array<std::array<std::uint64_t, 256>, 8>;
 
 constexpr Tables make_tables() {

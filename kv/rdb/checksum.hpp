@@ -1,4 +1,4 @@
-// CRC-64 with Jones's polynomial, bits reflected, no inversion: what ends RDB files and DUMP payloads.
+// CRC-64 with Jones's polynomial, bits reflected, no inversion: the checksum of RDB files and DUMP payloads.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace weir::kv::rdb {
 
-// The checksum of what `sum` stands for followed by `bytes`; that of nothing is 0.
+// Extends `sum`, the checksum of the preceding bytes, by `bytes`; the checksum of no bytes is 0.
 std::uint64_t checksum(std::uint64_t sum, std::string_view bytes);
 
 }  // namespace weir::kv::rdb

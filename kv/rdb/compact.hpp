@@ -1,5 +1,5 @@
-// What the readers of listpacks, ziplists and zipmaps have in common: they run through the elements once, and
-// say in the end whether the bytes were well formed.
+// The base of the readers of listpacks, ziplists and zipmaps: they iterate over the elements once, and know
+// at the end whether the bytes were well formed.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace weir::kv::rdb {
 
 class CompactReader {
  public:
-  // Something in the bytes was wrong, or has been so far.
+  // Whether the bytes read so far were malformed.
   bool broken() const { return broken_; }
 
  protected:
   explicit CompactReader(std::string_view bytes) : bytes_(bytes) {}
 
-  // False, and broken, unless `size` more bytes are there.
+  // Returns false, and sets broken, unless `size` more bytes follow.
   bool has(std::uint64_t size) {
     if (size <= bytes_.size() - at_) return true;
     broken_ = true;
@@ -36,7 +36,7 @@ class CompactReader {
   }
   std::uint8_t byte_at(std::size_t offset) const { return static_cast<std::uint8_t>(bytes_[offset]); }
   std::string_view as_text(std::int64_t value) { return format_int(value, digits_); }
-  // Three bytes, signed.
+  // A signed three-byte integer.
   std::int64_t int24_at(std::size_t offset) const {
     const std::uint32_t bits = static_cast<std::uint32_t>(byte_at(offset)) << 8 |
                                static_cast<std::uint32_t>(byte_at(offset + 1)) << 16 |

@@ -33,7 +33,7 @@ std::optional<std::string_view> unseal(std::string_view payload) {
   std::memcpy(&version, summed.data() + held.size(), sizeof version);
   std::uint64_t sum;
   std::memcpy(&sum, payload.data() + summed.size(), sizeof sum);
-  // Redis takes a checksum of 0 for "not checked" in files only; here it is checked always.
+  // In files a checksum of 0 means "not checked"; in payloads it is always checked.
   if (version > newest_version || sum != checksum(0, summed)) return std::nullopt;
   return held;
 }

@@ -1,4 +1,5 @@
-// What DUMP returns and RESTORE takes: bytes, the version of the format (2), and a checksum of all that (8).
+// The payload of DUMP and RESTORE: the value, the version of the format (2 bytes), and a checksum of both
+// (8).
 #pragma once
 
 #include <expected>
@@ -13,19 +14,19 @@
 
 namespace weir::kv::rdb {
 
-// A payload of what is encoded.
+// Appends the version and checksum to the encoded value.
 std::string seal(const Encoded& encoded);
-// What a payload holds; nothing: its version is not known or its checksum is wrong.
+// The payload without them; nothing if the version is unknown or the checksum is wrong.
 std::optional<std::string_view> unseal(std::string_view payload);
 
 std::string dump(const Value& value);
-// `payload` was unsealed. `decompressed_most` limits what compressed texts become in all.
+// `unsealed` comes from unseal(). `decompressed_most` limits the total size of decompressed texts.
 std::expected<Value, Error> restore(std::string_view unsealed, const Limits& limits,
                                     std::uint64_t decompressed_most);
 
-// FUNCTION DUMP's payload: the texts of libraries.
+// The payload of FUNCTION DUMP, from the libraries' source texts.
 std::string dump_functions(const std::vector<std::string_view>& texts);
-// The error is what Redis says of it.
+// The error is in Redis's words.
 std::expected<std::vector<std::string>, std::string> restore_functions(std::string_view unsealed,
                                                                        std::uint64_t decompressed_most);
 

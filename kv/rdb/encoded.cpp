@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are put as they lie in memory");
 
-// Below this Redis does not try; nor does it help.
+// Redis does not compress shorter texts, and it would not help.
 constexpr std::size_t shortest_compressed = 21;
 constexpr std::size_t longest_integer = 11;
 
@@ -65,9 +65,9 @@ bool append_integer(std::string& out, std::string_view text) {
   return true;
 }
 
-// False: it would not be shorter.
+// Returns false if the text would not get shorter.
 bool append_compressed(std::string& out, std::string_view text) {
-  // liblzf counts in 32 bits.
+  // liblzf uses 32-bit sizes.
   if (text.size() > std::numeric_limits<std::uint32_t>::max() / 2) return false;
   std::string packed(text.size() - 4, '\0');
   const unsigned size = lzf_compress(text.data(), static_cast<unsigned>(text.size()), packed.data(),

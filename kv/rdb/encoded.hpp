@@ -1,8 +1,8 @@
-// Bytes of a snapshot while they are written.
+// The bytes of a snapshot while it is written.
 //
-// Compressing takes ten times as long as copying, and the encoding thread is the one that serves clients. So
-// long texts are put in as they are, and without their length; finish() writes both, compressed where that
-// helps. It may do so in another thread: encoded data refers to nothing but itself.
+// Compressing takes ten times as long as copying, and the thread that encodes is the one that serves clients.
+// So long texts are stored uncompressed and without their length. finish() writes both, compressed where that
+// helps, and may run in another thread: an Encoded refers to nothing but itself.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Encoded {
   void put_raw(std::string_view bytes) { bytes_.append(bytes); }
   void put_byte(std::uint8_t byte) { bytes_.push_back(static_cast<char>(byte)); }
   void put_length(std::uint64_t length);
-  // Integers take up to five bytes, as Redis writes them.
+  // Texts that are integers take at most five bytes, as Redis writes them.
   void put_text(std::string_view text);
   void put_double(double value);        // eight bytes
   void put_milliseconds(std::int64_t);  // eight bytes
@@ -41,12 +41,12 @@ class Encoded {
   };
 
   std::string bytes_;
-  std::vector<Text> texts_;  // that stand in bytes_ without their lengths, in order
+  std::vector<Text> texts_;  // long texts in bytes_ that lack their length, in order
 };
 
-// The first bytes of a file.
+// The header of a file.
 void put_header(Encoded& out);
-// Its last: `sum` is the checksum of all before, and of the opcode that is put here; 0: not wanted.
+// The end of a file. `sum` is the checksum of everything before; it is extended by the end's opcode.
 std::string end_of_file(std::uint64_t sum, bool with_checksum);
 
 }  // namespace weir::kv::rdb

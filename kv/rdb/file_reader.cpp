@@ -7,7 +7,7 @@ namespace weir::kv::rdb {
 namespace {
 
 constexpr int first_with_checksum = 5;
-constexpr std::string_view valkey_magic = "VALKEY";  // since Valkey 9, with three digits
+constexpr std::string_view valkey_magic = "VALKEY";  // since Valkey 9; three digits follow
 
 class FileReading {
  public:
@@ -38,7 +38,7 @@ class FileReading {
     const std::string_view bytes = in_.raw(header_size);
     if (in_.failed()) return;
     const std::string_view name = bytes.starts_with(valkey_magic) ? valkey_magic : magic;
-    // Four digits with zeros in front.
+    // Four digits, with leading zeros.
     std::string_view digits = bytes.substr(name.size());
     while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
     const auto version = parse_int(digits);
@@ -96,12 +96,12 @@ class FileReading {
     }
   }
 
-  // What a module keeps beside its values: passed over, as it says itself what it consists of.
+  // Skips data that a module stores besides its values; their encoding says how long they are.
   void module_aux() {
     enum : std::uint64_t { done = 0, integer = 1, natural = 2, single = 3, real = 4, text = 5 };
     in_.length();  // the module
     in_.length();
-    in_.length();  // when it wants it
+    in_.length();  // when the module wants them
     while (!in_.failed()) {
       switch (in_.length()) {
         case done:
@@ -136,7 +136,7 @@ class FileReading {
         in_.explain("key '" + std::string(key.view().substr(0, 64)) + "': ");
       return;
     }
-    // Redis leaves out collections without elements, which old versions wrote.
+    // Like Redis, skip empty collections, which old versions wrote.
     if (may_be_kept(*value)) refuse_if(target_.record(key.view(), std::move(*value), about_));
     about_ = {};
   }

@@ -1,4 +1,4 @@
-// A whole snapshot: databases, their keys, when these expire, and functions, handed to a Target.
+// Reads a whole snapshot and passes its databases, keys, expiry times and functions to a Target.
 #pragma once
 
 #include <expected>
@@ -11,15 +11,15 @@
 
 namespace weir::kv::rdb {
 
-// What a snapshot says of a key beside its value.
+// What a snapshot stores for a key besides its value.
 struct About {
   std::optional<std::int64_t> expires_at_ms;
   std::optional<std::uint64_t> idle_s;
   std::optional<std::uint8_t> frequency;
 };
 
-// Receives what is read, in the order of the file. Functions that return a text use it to refuse: the text is
-// the reason, empty if all is well.
+// Receives what is read, in the order of the file. A function that returns a text accepts with an empty one,
+// and otherwise rejects with the reason.
 class Target {
  public:
   virtual ~Target() = default;
@@ -28,14 +28,14 @@ class Target {
   virtual void sizes(std::uint64_t keys, std::uint64_t expiring) = 0;
   virtual std::string record(std::string_view key, Value value, const About& about) = 0;
   virtual std::string function(std::string_view text) = 0;
-  // Asked before each record; false: stop.
+  // Called before each record; return false to stop.
   virtual bool go_on(std::uint64_t bytes_read) = 0;
 };
 
 enum class Checked : std::uint8_t { yes, no };
 
-// From the first byte to the checksum; returns how many bytes that were. What was handed over before an error
-// stays with the target.
+// Reads from the first byte to the checksum and returns the number of bytes. What was passed to the target
+// before an error stays there.
 std::expected<std::uint64_t, Error> read_file(Source& source, const Limits& limits, Checked checksum,
                                               Target& target);
 

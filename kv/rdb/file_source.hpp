@@ -1,4 +1,4 @@
-// The bytes of a file, for a Reader: from where its descriptor stands. The descriptor stays the caller's.
+// Reads a file for a Reader, from its descriptor's current position. The caller keeps owning the descriptor.
 #pragma once
 
 #include "kv/rdb/reader.hpp"
@@ -9,9 +9,9 @@ class FileSource final : public Source {
  public:
   explicit FileSource(int fd) : fd_(fd) {}
 
-  // 0 also where it cannot be read: then problem() says why.
+  // Returns 0 also if reading fails; problem() then says why.
   std::size_t read(char* into, std::size_t most) override;
-  int problem() const { return problem_; }  // errno; 0: all is well
+  int problem() const { return problem_; }  // errno, or 0
 
  private:
   int fd_;

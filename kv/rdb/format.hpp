@@ -1,4 +1,4 @@
-// What the bytes of Redis's snapshots mean: protocol facts and nothing else.
+// The constants of Redis's snapshot format.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,15 @@ enum class ValueType : std::uint8_t {
   stream_3 = 21,
 };
 
-// What stands where a value's type could.
+// These appear where a value's type could.
 enum class Opcode : std::uint8_t {
   function = 245,
-  old_function = 246,  // of a Redis 7.0 that was never released
+  old_function = 246,  // from a release candidate of Redis 7.0
   module_aux = 247,
   idle_s = 248,
   frequency = 249,
   aux = 250,
-  sizes = 251,  // of the database's tables, so that they need not grow
+  sizes = 251,  // the sizes of the database's tables, to reserve memory
   expires_at_ms = 252,
   expires_at_s = 253,
   database = 254,
@@ -52,22 +52,22 @@ enum class Opcode : std::uint8_t {
 };
 inline constexpr std::uint8_t first_opcode = 245;
 
-// A length's first two bits.
+// The two highest bits of a length.
 inline constexpr std::uint8_t length_6_bits = 0, length_14_bits = 1, length_special = 2, text_encoded = 3;
 inline constexpr std::uint8_t length_32_bits = 0x80, length_64_bits = 0x81;
-// How an encoded text is encoded: its last six bits.
+// The encoding of a text: the low six bits after text_encoded.
 inline constexpr std::uint8_t text_int8 = 0, text_int16 = 1, text_int32 = 2, text_lzf = 3;
 
-// How one list node of list_of_listpacks is stored.
+// How a list node in list_of_listpacks is stored.
 inline constexpr std::uint64_t node_plain = 1, node_packed = 2;
 
 struct Error {
   enum class Kind : std::uint8_t {
     truncated,    // the bytes end too early
-    corrupt,      // they mean nothing, or contradict each other
-    unsupported,  // fine, but not for this server
-    too_large,    // more than it was allowed to become
-    stopped,      // by the one who reads
+    corrupt,      // the bytes are invalid, or contradict each other
+    unsupported,  // valid, but not supported by this server
+    too_large,    // over a limit
+    stopped,      // the target asked to stop
   };
   Kind kind;
   std::string what;

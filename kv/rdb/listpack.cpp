@@ -27,7 +27,7 @@ bool Listpack::end() {
 
 bool Listpack::size_backwards(std::size_t begin) {
   const std::uint64_t size = at_ - begin;
-  // The limits are Redis's, one less than they could be but for the first.
+  // These limits are Redis's; all but the first are one lower than seven bits a byte would allow.
   const unsigned groups = size <= 127 ? 1 : size < 16383 ? 2 : size < 2097151 ? 3 : size < 268435455 ? 4 : 5;
   if (!has(groups)) return false;
   for (unsigned group = 0; group < groups; ++group) {
@@ -44,7 +44,7 @@ bool Listpack::next(std::string_view& element) {
   const std::size_t begin = at_;
   const std::uint8_t first = byte_at(at_);
   std::uint64_t text_size = 0;
-  std::size_t head = 1;  // bytes of encoding, and of an integer all of it
+  std::size_t head = 1;  // bytes of the encoding, including an integer's value
   std::int64_t value = 0;
   bool is_text = false;
   if (first == end_mark) return end();

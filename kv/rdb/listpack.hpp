@@ -1,7 +1,7 @@
-// A listpack: Redis's compact row of texts and integers since 7.0 (its listpack.c says the format).
+// Reads listpacks: Redis's compact sequence of texts and integers since 7.0 (format in its listpack.c).
 //
-// Header (bytes in all, 4; elements, 2, 65535 for "count them"), elements, 0xff. An element is an encoding
-// byte or more, the data, and its own size backwards.
+// Header (total bytes, 4; number of elements, 2, where 65535 means "count them"), elements, 0xff. An element
+// is one or more encoding bytes, the data, and its own size in a form that can be read backwards.
 #pragma once
 
 #include "kv/rdb/compact.hpp"
@@ -11,7 +11,7 @@ namespace weir::kv::rdb {
 class Listpack : public CompactReader {
  public:
   explicit Listpack(std::string_view bytes);
-  // The next element; it lives until the next call. False: there are no more, or it is broken.
+  // Gets the next element, which is valid until the next call. Returns false at the end or if it is broken.
   bool next(std::string_view& element);
 
  private:

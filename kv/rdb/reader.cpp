@@ -15,7 +15,7 @@ namespace weir::kv::rdb {
 
 namespace {
 
-// A match of LZF takes three bytes and stands for 264 at most.
+// An LZF match takes three bytes and expands to at most 264.
 constexpr std::uint64_t best_ratio = 264;
 constexpr std::uint64_t grown_at_once = 1 << 20;
 
@@ -35,7 +35,7 @@ std::uint64_t Reader::sum() {
   return sum_;
 }
 
-// Only when all of the buffer was read.
+// Call only when the whole buffer was read.
 bool Reader::refill() {
   if (failed()) return false;
   if (source_ != nullptr) {
@@ -60,7 +60,7 @@ std::string_view Reader::raw(std::uint64_t size) {
     fail(Error::Kind::truncated, "the bytes end too early");
     return no_bytes;
   }
-  // Grows with what comes, not with what is announced.
+  // Grow with the bytes that arrive, not to the announced size.
   scratch_.clear();
   while (scratch_.size() < size) {
     if (rest_.empty() && !refill()) return no_bytes;

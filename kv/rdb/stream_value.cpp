@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t id_size = 16;
 
-// Both numbers with the most significant byte first.
+// Both numbers of the id, big-endian.
 std::string raw_id(StreamId id) {
   const std::uint64_t parts[] = {__builtin_bswap64(id.ms), __builtin_bswap64(id.seq)};
   std::string bytes(id_size, '\0');
@@ -60,13 +60,13 @@ struct Delivery {
   std::uint64_t times;
 };
 
-// The consumers say to whom each pending entry was given; every one must have been given to somebody.
+// Reads the consumers and assigns them the pending entries; every entry must belong to exactly one.
 bool read_consumers(Reader& in, ValueType type, StreamGroup& group,
                     const absl::btree_map<StreamId, Delivery>& deliveries) {
   for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
     const std::string name(in.text());
     const std::int64_t seen_ms = in.milliseconds();
-    if (type == ValueType::stream_3) in.milliseconds();  // when it got something last
+    if (type == ValueType::stream_3) in.milliseconds();  // time of its last successful read
     if (in.failed()) return false;
     if (group.find_consumer(name) != nullptr) return in.corrupt("a group has a consumer twice"), false;
     StreamConsumer& consumer = group.add_consumer(name, seen_ms);
@@ -130,7 +130,7 @@ std::unique_ptr<Stream> read_stream(Reader& in, ValueType type) {
   stream->last_id = length_id(in);
   stream->entries_added = size;
   if (type != ValueType::stream_1) {
-    length_id(in);  // the first, which the nodes say
+    length_id(in);  // the first id, which the nodes give as well
     stream->max_deleted = length_id(in);
     stream->entries_added = in.length();
   }

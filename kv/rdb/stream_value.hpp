@@ -1,4 +1,4 @@
-// A stream as snapshots hold it: its nodes as they are, its ids, and its groups with what is pending.
+// A stream as snapshots store it: its nodes unchanged, its ids, and its groups with their pending entries.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace weir::kv::rdb {
 
 void put_stream(Encoded& out, const Stream& stream);
-// Null: the reader has failed.
+// Null if the reader has failed.
 std::unique_ptr<Stream> read_stream(Reader& in, ValueType type);
 
 }  // namespace weir::kv::rdb

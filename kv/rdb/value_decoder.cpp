@@ -15,8 +15,7 @@ namespace weir::kv::rdb {
 
 namespace {
 
-// Texts that were read one after the other out of `in`, with the interface of a compact reader: `count` of
-// them.
+// Presents the next `count` texts of `in` through the interface of a compact reader.
 class PlainTexts {
  public:
   PlainTexts(Reader& in, std::uint64_t count) : in_(in), left_(count) {}
@@ -134,7 +133,7 @@ bool take_intset(Reader& in, Set& set, const Limits& limits) {
   return true;
 }
 
-// Of Redis since 3.2: a list of nodes, each of which is a compact row or one large element.
+// Lists since Redis 3.2: a sequence of nodes, each a compact sequence or one large element.
 bool take_nodes(Reader& in, ValueType type, List& list) {
   for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
     std::uint64_t form = node_packed;
@@ -185,7 +184,7 @@ bool take_zset(Reader& in, ValueType type, SortedSet& zset, const Limits& limits
   return take_scored(in, type, zset, limits);
 }
 
-// A module's type by its number: nine characters of six bits.
+// Decodes a module type's id: nine characters of six bits.
 std::string module_name(std::uint64_t number) {
   constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   std::string name;

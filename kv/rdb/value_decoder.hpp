@@ -1,4 +1,4 @@
-// One value out of a snapshot, whichever form it has there.
+// Reads one value from a snapshot, in any of the forms it can have.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace weir::kv::rdb {
 
-// Up to where collections stay small, as the settings say.
+// Up to which size collections use their small forms, from the settings.
 struct Limits {
   SmallLimits hash{512, 64};
   SmallLimits zset{128, 64};
   std::size_t most_integers = 512;
-  std::uint64_t seed = 1;  // for sorted sets
+  std::uint64_t seed = 1;  // for the skip lists of sorted sets
 };
 
-// Nothing: the reader has failed. A collection may come out empty: see may_be_kept().
+// Nothing if the reader has failed. A collection may be empty: see may_be_kept().
 std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits);
 
-// Whether a key may hold it: only streams may have no elements.
+// Whether a key may hold the value: only streams may be empty.
 bool may_be_kept(const Value& value);
 
 }  // namespace weir::kv::rdb

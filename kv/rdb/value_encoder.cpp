@@ -50,7 +50,8 @@ void put_value(Encoded& out, const Value& value) {
       });
       break;
     case Type::zset:
-      // The last first, as Redis does: who inserts each before the others searches least.
+      // From highest to lowest, as Redis does: the reader then inserts each at the front, the shortest
+      // search.
       for (const ScoredNode* node = value.zset().order().last(); node != nullptr; node = node->previous) {
         out.put_text(node->member());
         out.put_double(node->score);

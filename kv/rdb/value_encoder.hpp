@@ -1,4 +1,4 @@
-// A value as snapshots hold it: collections element by element, which every version of Redis reads.
+// Writes a value in the form that every version of Redis reads: collections element by element.
 #pragma once
 
 #include "kv/rdb/encoded.hpp"
@@ -7,7 +7,7 @@
 namespace weir::kv::rdb {
 
 ValueType type_of(const Value& value);
-// What follows the type (and, in a file, the key).
+// Writes what follows the type (and, in a file, the key).
 void put_value(Encoded& out, const Value& value);
 
 }  // namespace weir::kv::rdb

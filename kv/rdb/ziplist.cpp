@@ -98,7 +98,7 @@ bool Ziplist::next(std::string_view& element) {
 
 Zipmap::Zipmap(std::string_view bytes) : CompactReader(bytes) {
   if (bytes.size() < 2) broken_ = true;
-  at_ = 1;  // behind the number of pairs, which may be "count them"
+  at_ = 1;  // after the number of pairs, which may mean "count them"
 }
 
 bool Zipmap::next(std::string_view& element) {
@@ -115,7 +115,7 @@ bool Zipmap::next(std::string_view& element) {
     size = number_at<std::uint32_t>(at_ + 1);
   }
   at_ += head;
-  std::uint64_t unused = 0;  // room behind a value
+  std::uint64_t unused = 0;  // spare bytes after a value
   if (value_next_) {
     if (!has(1)) return false;
     unused = byte_at(at_++);

@@ -1,7 +1,8 @@
-// Ziplists and zipmaps: what listpacks were before Redis 7.0 (ziplist.c), and hashes before 2.6 (zipmap.c).
+// Reads ziplists, which listpacks replaced in Redis 7.0 (ziplist.c), and zipmaps, which held hashes
+// before 2.6 (zipmap.c).
 //
-// A ziplist is a header (bytes in all, 4; offset of the last element, 4; elements, 2, 65535 for "count
-// them"), elements, 0xff. An element is the size of the one before, an encoding and the data.
+// A ziplist is a header (total bytes, 4; offset of the last element, 4; number of elements, 2, where 65535
+// means "count them"), elements, 0xff. An element is the size of the previous one, an encoding and the data.
 #pragma once
 
 #include "kv/rdb/compact.hpp"
@@ -11,7 +12,7 @@ namespace weir::kv::rdb {
 class Ziplist : public CompactReader {
  public:
   explicit Ziplist(std::string_view bytes);
-  // The next element; it lives until the next call. False: there are no more, or it is broken.
+  // Gets the next element, which is valid until the next call. Returns false at the end or if it is broken.
   bool next(std::string_view& element);
 
  private:
@@ -21,11 +22,11 @@ class Ziplist : public CompactReader {
 
   std::size_t announced_ = 0;
   std::size_t seen_ = 0;
-  std::size_t last_ = 0;    // where the element before begins
+  std::size_t last_ = 0;    // where the previous element begins
   std::size_t before_ = 0;  // its size
 };
 
-// Keys and values in turn.
+// Returns keys and values alternately.
 class Zipmap : public CompactReader {
  public:
   explicit Zipmap(std::string_view bytes);
