@@ -25,7 +25,7 @@ void bgrewriteaof(const Call& call) {
                                                      : scheduled);
 }
 
-// WAITAOF numlocal numreplicas timeout, as Redis 7.2 has it. This server's own disk is waited for first, then
+// WAITAOF numlocal numreplicas timeout, as in Redis 7.2. It waits for this server's own disk first, then for
 // those of replicas.
 void waitaof(const Call& call) {
   std::int64_t local = 0;

@@ -125,7 +125,7 @@ void write_field(char* bytes, const FieldOperation& field, Wide value) {
   }
 }
 
-// Adjusts `value` to what the field will hold; false: its overflow makes the operation fail.
+// Adjusts `value` to what the field will hold; returns false if its overflow makes the operation fail.
 bool fit(Wide& value, const FieldOperation& field) {
   const Wide range = Wide{1} << field.type.bits;
   const Wide least = field.type.is_signed ? -(range / 2) : 0;
@@ -136,7 +136,7 @@ bool fit(Wide& value, const FieldOperation& field) {
   return field.overflow != Overflow::fail;
 }
 
-// True: the field changed.
+// Returns true if the field changed.
 bool change_field(const Call& call, char* bytes, std::string_view text, const FieldOperation& field) {
   const Wide before = read_field(text, field);
   Wide after = before + field.operand;

@@ -47,8 +47,8 @@ struct Call {
   // notifications report the command's usual event, or the given one.
   void changed(std::string_view key) const;
   void changed(std::string_view key, KeyEvent event) const;
-  // The call's effect, as a request that has the same effect whenever it runs. For commands whose own words
-  // do not, because of time, chance, waiting or the precision of a number. May be called several times.
+  // The call's effect, as a request that has the same effect whenever it runs. Needed where the client's own
+  // words do not, because of time, chance, waiting or the precision of a number. May be called several times.
   void replay_as(std::initializer_list<RequestWord> words) const;
   // Whether replay_as() has listeners: check before building many words.
   bool heard() const;

@@ -28,7 +28,7 @@ void debug_digest_value(const Call& call) {
   }
 }
 
-// Serves nobody meanwhile, on purpose.
+// Blocks the whole server, on purpose.
 void debug_sleep(const Call& call) {
   double seconds = 0;
   if (!call.number(2, seconds)) return;
@@ -61,7 +61,7 @@ void debug_populate(const Call& call) {
   call.reply.ok();
 }
 
-// Does to the data what a restart does: everything passes through a snapshot.
+// Does to the data what a restart does: saves a snapshot and loads it.
 void debug_reload(const Call& call) {
   bool saves = true;
   bool flushes = true;
@@ -157,7 +157,7 @@ void debug_protocol(const Call& call) {
 }
 
 void debug_error(const Call& call) { call.reply.error(call[2]); }
-// Tuning of features that do not exist here.
+// Accepts and ignores settings for features that do not exist here.
 void debug_ignored(const Call& call) { call.reply.ok(); }
 
 void debug_help(const Call& call) {

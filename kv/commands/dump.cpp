@@ -24,7 +24,7 @@ struct RestoreOptions {
   rdb::About about;
 };
 
-// False: it has replied with an error.
+// Returns false after replying with an error.
 bool read_options(const Call& call, RestoreOptions& options) {
   for (std::size_t i = 4; i < call.count(); ++i) {
     const bool has_more = i + 1 < call.count();

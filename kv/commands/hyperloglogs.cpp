@@ -129,7 +129,7 @@ void pfmerge(const Call& call) {
   call.reply.ok();
 }
 
-// True: the sketch is dense now and was not before.
+// Returns true if the sketch became dense.
 bool turn_dense(const Call& call, Record& record) {
   std::string sketch(record.value.text().view());
   if (hll::is_dense(sketch) || !hll::make_dense(sketch)) return false;
@@ -168,7 +168,7 @@ void pfdebug(const Call& call) {
   }
 }
 
-// Counts the elements that it adds, with both encodings.
+// Adds elements to a sketch in both encodings and checks the counts.
 void pfselftest(const Call& call) {
   std::string dense = hll::empty_sketch();
   hll::make_dense(dense);

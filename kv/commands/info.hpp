@@ -1,4 +1,4 @@
-// INFO's text, also for those who are no clients.
+// INFO's text, also for callers other than clients.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace weir::kv {
 
 class Server;
 
-// All sections, as INFO EVERYTHING answers them.
+// All sections, as INFO EVERYTHING returns them.
 std::string info_everything(const Server&);
 
 }  // namespace weir::kv

@@ -84,7 +84,6 @@ void renamenx(const Call& call) {
   if (rename_key(call, false)) call.reply.integer(1);
 }
 
-// Database number in argument `at`; answers the client and returns null when there is none.
 void copy(const Call& call) {
   Keyspace* target = &call.db;
   bool replace = false;

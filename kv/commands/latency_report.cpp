@@ -19,7 +19,7 @@ std::string ago(std::int64_t seconds) {
   return std::to_string(seconds / (24 * hour)) + 'd';
 }
 
-// A row shows one of three heights for a column that ends in it, and full height for a higher column.
+// Within a row a column that ends there has one of three heights, and a higher column the full height.
 void add_rows(std::string& text, const std::vector<std::int64_t>& values, std::int64_t low,
               std::int64_t high) {
   constexpr int rows = 4;
@@ -108,7 +108,7 @@ std::string latency_report(const LatencyEvents& events, const Settings& settings
     return "Nothing took as long as " + std::to_string(settings.latency_monitor_threshold_ms) +
            " ms since the events were last reset.\n";
   }
-  std::string text = "The server served nobody for a while:\n\n";
+  std::string text = "The server was blocked for a while:\n\n";
   for (const auto& [kind, event] : events.all()) {
     const Figures figures = figures_of(event.samples, now_s);
     text.append("- ").append(kind) += ": " + std::to_string(event.samples.size()) + " times, " +

@@ -83,23 +83,23 @@ void memory_stats(const Call& call) {
 
 void memory_malloc_stats(const Call& call) { call.reply.verbatim("txt", allocator_report()); }
 
-// Mentions the most important figures if they are unusual.
+// Reports the most important figures if they are unusual.
 void memory_doctor(const Call& call) {
   const MemoryFigures figures(call.server);
   constexpr std::size_t little = 5 << 20;
   std::string text;
   if (figures.used < little) {
-    text = "There is almost no data here: figures say little so far.\n";
+    text = "There is almost no data, so the figures mean little.\n";
   } else {
     if (figures.peak > figures.used + figures.used / 2) {
       text += "- The peak was " + std::to_string(figures.peak) + " bytes, now " +
               std::to_string(figures.used) +
-              " are used: what the process has beyond that it keeps for what comes. MEMORY PURGE gives it "
-              "back.\n";
+              " are used: the process keeps the difference for later use. MEMORY PURGE returns it to the "
+              "system.\n";
     } else if (figures.ratio() > 1.4 && figures.unused() > std::int64_t{10} << 20) {
       text += "- The process has " + std::to_string(figures.unused()) +
-              " bytes more than are used: memory is fragmented. MEMORY PURGE gives back what is free as "
-              "whole pages.\n";
+              " bytes more than are used: memory is fragmented. MEMORY PURGE returns pages that are wholly "
+              "free to the system.\n";
     }
     const std::size_t clients = call.server.clients.size();
     if (clients != 0 && figures.clients / clients > 200 * 1024) {
@@ -127,7 +127,7 @@ void memory_help(const Call& call) {
                        "STATS",
                        "    Return information about the memory usage of the server.",
                        "USAGE <key> [SAMPLES <count>]",
-                       "    Return memory in bytes used by <key> and its value. All of it is looked at.",
+                       "    Return memory in bytes used by <key> and its value. All elements are counted.",
                    });
 }
 

@@ -35,8 +35,9 @@ bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::st
   return false;
 }
 
-// Takes from the first key with elements, and replies; false: no key has any. `take(collection, end)` takes
-// and writes one. `event` is for the key; `replayed` is the command that takes as many from one key.
+// Takes from the first key with elements, and replies; returns false if no key has any. `take(collection,
+// end)` takes and writes one element. `event` is reported for the key; `replayed` is the command that takes
+// as many from a single key.
 template <class Collection, class End, class Take>
 bool multi_pop(const Call& call, const MultiPop<End>& pop, KeyEvent event, std::string_view replayed,
                Take take) {

@@ -35,7 +35,7 @@ struct ShutdownWords {
   bool save = false, nosave = false, now = false, force = false, abort = false;
 };
 
-// False: it has replied with an error.
+// Returns false after replying with an error.
 bool read_words(const Call& call, ShutdownWords& words) {
   const std::pair<std::string_view, bool*> known[] = {{"SAVE", &words.save},
                                                       {"NOSAVE", &words.nosave},

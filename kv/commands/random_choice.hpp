@@ -21,7 +21,7 @@ struct RandomChoice {
 // Parses from argument 2 on; `with` names the option, or is empty. Replies with the error if it is wrong.
 bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& choice);
 
-// Moves `count` random elements to the front (or all in their order, if there are no more); returns how many.
+// Moves `count` random elements to the front, or leaves all in order if there are no more; returns how many.
 template <class T, class Random>
 std::size_t shuffle_front(std::vector<T>& all, std::size_t count, Random&& random) {
   if (count >= all.size()) return all.size();

@@ -21,7 +21,7 @@ Replica& replica_of(Client& client) {
   return *client.replica;
 }
 
-// False: it has replied with an error.
+// Returns false after replying with an error.
 bool take_option(const Call& call, std::string_view name, std::string_view value) {
   if (is_word(name, "listening-port")) {
     const auto port = parse_int(value);
@@ -65,7 +65,7 @@ void replconf(const Call& call) {
   call.reply.ok();
 }
 
-// False: it has replied with an error.
+// Returns false after replying with an error.
 bool may_follow(const Call& call) {
   if (call.client.is_replica()) return false;  // it already follows; its stream must not contain a reply
   if (!replica_of(call.client).takes_end_mark) {

@@ -1,5 +1,5 @@
-// Answers clients that expect a cluster or modules. Like Redis without these it says that there are none, and
-// clients recognize it by that.
+// Answers clients that ask for a cluster or modules: there are none. The replies are those of a Redis without
+// them, by which clients recognize this.
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/server/server.hpp"

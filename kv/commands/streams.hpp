@@ -55,8 +55,8 @@ inline std::size_t stream_count(std::int64_t count) {
 // clients that wait for entries.
 void stream_group_changed(const Call& call);
 
-// Likewise, and replays the change: the entry is pending as the group now states; it is no longer pending;
-// the group has read this far.
+// Likewise, and also replays the change: the entry's pending state in the group; that the entry is no longer
+// pending; or how far the group has read.
 struct GroupName {
   std::string_view key, group;
 };
