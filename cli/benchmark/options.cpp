@@ -244,7 +244,7 @@ Measures a Redis-protocol server over TCP, unix sockets, TLS, RDMA or TLS over R
   The transports against each other, in turn, with a chart:
     $ weir-benchmark --compare tcp,unix,tls,rdma,rdma+tls -s /tmp/weir.sock --tls-port 6380 --insecure \
         -t set,get -d 16 -c 1,50 --duration 1 --repeat 5 --chart compare.svg --json compare.json
-  What users see at 20000 requests a second, nine GETs to each SET, a few keys asked for most:
+  Latencies at 20000 requests a second, nine GETs to each SET, a few keys used most:
     $ weir-benchmark --rate 20000 --duration 10 --mix get:9,set:1 -r 100000 --keys-distribution zipf
   A command of your own, with random keys:
     $ weir-benchmark -r 100000 -n 1000000 -P 16 LPUSH list:__rand_int__ value
@@ -252,19 +252,19 @@ Measures a Redis-protocol server over TCP, unix sockets, TLS, RDMA or TLS over R
 Load:
   -c <clients>         connections (default 50)
   -n <requests>        requests in all (default 100000)
-  --duration <s>       stop after so many seconds (then -n is unlimited unless given)
-  -P <requests>        pipeline: requests under way on a connection (default 1)
-  --rate <n>           open loop: n requests a second over all connections, sent when they are due whether the server
-                       keeps up or not, so that latencies count from when they were due; one that finds all connections
-                       full waits, and is given up when --duration is over (then it counts with the time it waited)
-  --cluster            spread the connections over the primaries of the cluster that the server is a node of; keys have
-                       hash tags of their node's slots ({tag} in a COMMAND), moved slots (MOVED, ASK) are followed
+  --duration <s>       stop after this many seconds (-n is then unlimited unless given)
+  -P <requests>        pipeline: requests in flight on a connection (default 1)
+  --rate <n>           open loop: n requests a second over all connections, each sent at its time whether the server
+                       keeps up or not; latencies count from that time. If all connections are full a request waits;
+                       when --duration is over it is given up, and counts with the time it waited
+  --cluster            spread the connections over the primaries of the server's cluster; keys get hash tags of their
+                       node's slots ({tag} in a COMMAND), and redirections (MOVED, ASK) are followed
   -d <bytes>           size of values (default 3)
-  -r <keyspace>        random keys, below that number; __rand_int__ in a COMMAND becomes 12 random digits
+  -r <keyspace>        random keys below this number; __rand_int__ in a COMMAND becomes 12 random digits
   --keys-distribution <uniform|zipf[:S]|sequential>
-                       how the random keys are chosen (default uniform): zipf asks for key k in proportion to
+                       how the random keys are chosen (default uniform): zipf takes key k in proportion to
                        1/(k+1)^S (default 0.99)
-  --seed <n>           of the random numbers (default 12345): the same seed, the same keys
+  --seed <n>           seed of the random numbers (default 12345); the same seed gives the same keys
   -k <0|1>             0: a new connection for each batch (default 1: keep alive)
   --dbnum <db>         database
   --threads <n>        threads, each with its share of the connections (default 1)
@@ -273,30 +273,30 @@ Load:
                      lines_of_tests() +
                      R"(
   --mix <test:n,...>   one load of several tests in these shares, as in get:9,set:1
-  -l                   run the tests again and again, until Ctrl-C
+  -l                   repeat the tests until Ctrl-C
   -I                   idle: only open the connections and hold them, until Ctrl-C
   -x                   read the last argument of COMMAND from standard input
 
 Report:
-  -q                   one line a test
+  -q                   one line for each test
   --csv                redis-benchmark's columns, then p99.9
   --precision <n>      decimal places of latencies in ms (default 3)
-  --json <file>        everything, for programs; - is standard output
+  --json <file>        write everything as JSON, for programs; - is standard output
 
 Comparison:
   --compare <list>     run each test over each of tcp, unix, tls, rdma, rdma+tls in turn
   --repeat <n>         rounds; the transports alternate within a round, the median is shown (default 3)
   --tls-port, --rdma-port, --rdma-tls-port <port>
-                       where the server listens (default: what the server's CONFIG GET says)
-  -c, -P <n,n,...>     compare at each of these numbers of connections and requests under way
-  --chart <file>       draw it, as .svg or .png (wants gnuplot); may be given twice
+                       the server's ports (default: from its CONFIG GET)
+  -c, -P <n,n,...>     compare at each of these numbers of connections and requests in flight
+  --chart <file>       draw the comparison as .svg or .png (needs gnuplot); may be given twice
 
 )";
   text += client::server_options_help();
   text += R"(
   --help, --version
 
-Exit status: 0; 1 the command line makes no sense, the server cannot be reached or answers with an error, or something
+Exit status: 0; 1 the command line is invalid, the server cannot be reached or answers with an error, or something
 cannot be written; 130 interrupted by Ctrl-C.
 )";
   return text;

@@ -14,16 +14,16 @@ namespace weir::check {
 namespace {
 
 constexpr const char* description =
-    "Looks at what a server left on the disk: whether snapshots (dump.rdb) and logs (appendonlydir) of\n"
-    "weir-server, Redis or Valkey are whole, what they hold, and where a part begins that is not whole.\n";
+    "Checks what a server left on the disk: whether snapshots (dump.rdb) and logs (appendonlydir) of\n"
+    "weir-server, Redis or Valkey are whole, what they hold, and where a damaged part begins.\n";
 constexpr const char* footer =
     "A FOLDER is a server's data folder, or its appendonlydir. Without --fix nothing is changed.\n\n"
     "Examples:\n"
-    "  weir-check /var/lib/weir-server             all that is there\n"
-    "  weir-check --fix appendonlydir              cut what a crash left of a last request, after asking\n"
+    "  weir-check /var/lib/weir-server             all files there\n"
+    "  weir-check --fix appendonlydir              cut off a last request that a crash left incomplete\n"
     "  weir-check --json dump.rdb | jq .whole      for scripts\n\n"
-    "Exit status: 0 all is whole, or was made so; 1 something is not; 2 the command line makes no sense, or\n"
-    "a file cannot be read.";
+    "Exit status: 0 all is whole, or was repaired; 1 something is not; 2 the command line is invalid, or a\n"
+    "file cannot be read.";
 
 }  // namespace
 
@@ -34,12 +34,12 @@ std::optional<int> read_options(std::span<const std::string> arguments, Options&
   app.add_flag_function(
       "--version", [](std::int64_t) { throw CLI::CallForVersion("weir-check " WEIR_VERSION "\n", 0); },
       "the version");
-  app.add_option("FILE|FOLDER", options.path, "what to look at")->required()->option_text(" ");
+  app.add_option("FILE|FOLDER", options.path, "what to check")->required()->option_text(" ");
   CLI::Option* fix =
       app.add_flag("--fix", options.fix,
-                   "cut what is not whole off the end of a log, after asking; it stays in a file beside");
+                   "cut a damaged end off a log, after asking; the cut part is kept in a file beside it");
   app.add_flag("-y,--yes", options.yes, "with --fix: do not ask")->needs(fix);
-  app.add_flag("--json", options.json, "for programs")->excludes(fix);
+  app.add_flag("--json", options.json, "print JSON, for programs")->excludes(fix);
   std::vector<std::string> words(arguments.rbegin(), arguments.rend());  // CLI11 takes them from the back
   try {
     app.parse(words);

@@ -187,16 +187,16 @@ std::string_view server_options_help() {
                        weir (the software NIC), system (RDMA hardware), auto (hardware if there is any); also
                        WEIR_RDMA_PROVIDER in the environment (default auto)
   --rdma-rx-size <bytes>
-                       receive buffer of a connection at most, 65536 to 16777216 (default 1048576)
+                       largest receive buffer of a connection, 65536 to 16777216 (default 1048576)
   --tls                connect with TLS
   --cacert <file>      certificate authority to trust (default: the system's)
-  --cacertdir <dir>    directory of them
-  --cert <file>        own certificate, and
+  --cacertdir <dir>    directory of certificate authorities
+  --cert <file>        own certificate
   --key <file>         its private key
   --sni <name>         server name to ask for and to check
   --insecure           do not check the server's certificate
   --tls-ciphers <list>, --tls-ciphersuites <list>
-                       as OpenSSL writes them, TLS 1.2 and TLS 1.3
+                       in OpenSSL's notation, for TLS 1.2 and TLS 1.3
 )";
 }
 

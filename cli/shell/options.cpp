@@ -120,7 +120,7 @@ std::string help_text() {
   std::string text = R"help(Usage: weir-cli [OPTIONS] [COMMAND [ARG...]]
 
 Talks to a Redis-protocol server over TCP, unix sockets, TLS, RDMA or TLS over RDMA. Without COMMAND it is interactive;
-when standard input is no terminal, it runs the lines it reads there.
+if standard input is not a terminal, it runs the lines it reads there.
 
   One command:
     $ weir-cli SET greeting hello
@@ -135,26 +135,27 @@ when standard input is no terminal, it runs the lines it reads there.
 
 Commands:
   -n <db>              database
-  -r <times>           run COMMAND so many times; -1: for ever
+  -r <times>           run COMMAND this many times; -1: forever
   -i <seconds>         wait between them (0.1 works)
   -x                   read the last argument from standard input
   -X <tag>             read the argument that is <tag> from standard input
   --quoted-input       arguments are quoted as at the prompt
   -e                   exit with 1 when the reply is an error
-  -c, --cluster        of a cluster: go to the node that has the key (MOVED, ASK), by the same transport and login
+  -c, --cluster        follow a cluster's redirections to the node that has the key (MOVED, ASK), with the same
+                       transport and login
 
 Output:
-  --raw, --no-raw      as it is, or formatted (default: formatted on a terminal)
+  --raw, --no-raw      print replies as they are, or formatted (default: formatted on a terminal)
   --csv, --json, --quoted-json
-  -d <text>, -D <text> raw: what comes between elements, and after a reply
+  -d <text>, -D <text> with --raw: delimiter between elements, and after a reply
   --show-pushes <yes|no>
 
 Other things to do:
-  --pipe               send standard input, Redis protocol, as it is; --pipe-timeout <s>
+  --pipe               send standard input, which is Redis protocol, unchanged; --pipe-timeout <s>
   --scan               list keys; --pattern <glob>, --quoted-pattern <glob>, --count <n>
   --bigkeys            look for the biggest keys
-  --memkeys            look for the keys that take most memory; --memkeys-samples <n> elements of each are looked at
-  --hotkeys            look for the keys that are used most; wants an lfu policy at the server (maxmemory-policy)
+  --memkeys            look for the keys that take most memory; --memkeys-samples <n> elements of each are examined
+  --hotkeys            look for the keys that are used most; the server needs an lfu policy (maxmemory-policy)
   --stat               a line of statistics each second
   --latency            measure round trips: on a terminal until stopped, else for one second (-i)
   --askpass            ask for the password
@@ -165,7 +166,7 @@ Other things to do:
   text += R"help(
   --help, --version
 
-Exit status: 0; 1 the options make no sense, there is no connection, standard output cannot be written, or, with -e, the
+Exit status: 0; 1 the options are invalid, there is no connection, standard output cannot be written, or, with -e, the
 reply is an error.
 )help";
   return text;

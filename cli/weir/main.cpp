@@ -34,11 +34,11 @@ Weir puts RDMA under the programs people already run.
   run         run any verbs program on the software NIC: no hardware, no kernel module
                 $ weir run -- ibv_devinfo
                 $ weir run -- ib_write_lat & weir run -- ib_write_lat localhost
-  trace       run one, and write down its work requests and completions, as text or as packets
+  trace       run one, and record its work requests and completions, as text or as packets
                 $ weir trace --pcap ping.pcapng -- ibv_rc_pingpong localhost
   devices     list RDMA devices, hardware and software
                 $ weir devices --json
-  sockets     list TCP connections of programs under `weir run --sockets`: which go by RDMA, why others do not
+  sockets     list TCP connections of programs under `weir run --sockets`: which use RDMA, why others do not
                 $ weir sockets
   stat        watch what the software NIC does, program by program
                 $ weir stat
@@ -50,13 +50,13 @@ Weir puts RDMA under the programs people already run.
                 $ weir collector --metrics 127.0.0.1:9105 & weir sim scenario.toml --telemetry 127.0.0.1:8081
   rpc         list and call the functions of a server made with rpc/
                 $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
-  tensor      look at a hub of named, versioned arrays, and fetch them
+  tensor      list and fetch the named, versioned arrays of a hub
                 $ weir tensor ls rdma://127.0.0.1:7800
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 
-`weir help COMMAND` tells more, `weir version` which one this is. Beside it: weir-server (a key-value server over TCP
-and RDMA), weir-cli (talk to it), weir-benchmark (measure it), weir-check (look at its files).
+`weir help COMMAND` shows a command's options, `weir version` the version. Related programs: weir-server (a key-value
+server over TCP and RDMA), weir-cli (its client), weir-benchmark (measures it), weir-check (checks its files).
 )help";
 
 int dispatch(std::span<const std::string> arguments) {

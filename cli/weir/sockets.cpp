@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::string_view help = R"(Usage: weir sockets [--json | --off PID]
 
-Lists the TCP connections of this user's programs that may change to RDMA, see weir-run(1), and looked for their peer:
-each end with its program, what it sends and receives by, and why not by RDMA.
+Lists the TCP connections of this user's programs that may change to RDMA (see weir-run(1)) and have looked for their
+peer: each end with its program, what it sends and receives over, and why it stays on TCP.
 
-  --json         as JSON, for programs
-  --off PID      put the connections of that process back to TCP, for as long as it runs, also those it makes later
+  --json         print JSON, for programs
+  --off PID      return the connections of that process to TCP, including later ones, until it ends
   --help         this text
 
-Exit status: 0; 1 the table could not be read, the list not be written, or the process has no such connections; 2 the
-command line makes no sense.
+Exit status: 0; 1 the table could not be read, the list could not be written, or the process has no such connections;
+2 the command line is invalid.
 )";
 
 std::string as_json(const std::vector<sockets::ListedEnd>& ends) {

@@ -24,16 +24,16 @@ constexpr std::string_view help = R"help(Usage: weir tensor ls [--json] ADDRESS
        weir tensor get [OPTION...] ADDRESS NAME
        weir tensor bench [OPTION...] ADDRESS NAME
 
-Looks at a hub of named, versioned arrays (tensor/). ADDRESS is rdma://HOST:PORT, tcp://HOST:PORT, or
-rdma://HOST:PORT?fallback=tcp for TCP where RDMA does not answer; HOST:PORT alone means RDMA.
+Lists and fetches the named, versioned arrays of a hub (tensor/). ADDRESS is rdma://HOST:PORT, tcp://HOST:PORT, or
+rdma://HOST:PORT?fallback=tcp, which uses TCP if RDMA does not answer; HOST:PORT alone means RDMA.
 
-  ls          what it has: name, version, bytes, dtype and shape
+  ls          list the arrays: name, version, bytes, dtype and shape
   get         fetch the newest version of an array as NAME.npy; of a tree as a folder of such files
-  bench       fetch it again and again into the same memory: bytes a second, and how long a fetch takes
+  bench       fetch it repeatedly into the same memory: bytes a second, and how long a fetch takes
 
 Options:
-  --json              for programs (ls, bench)
-  -o, --output PATH   where get writes
+  --json              print JSON, for programs (ls, bench)
+  -o, --output PATH   file or folder that get writes
   --timeout SECONDS   how long get waits for the array to be published (0: not at all)
   --count N           how often bench fetches (100)
   -h, --help          show this help
@@ -228,7 +228,7 @@ int tensor(std::span<const std::string> arguments) {
   options.library_path = variable("LD_LIBRARY_PATH");
   const auto provider = tensor::names_rdma(request->address)
                             ? rdma::load_provider(options)
-                            : rdma::fail(rdma::Errc::no_device, "the address asks for no RDMA");
+                            : rdma::fail(rdma::Errc::no_device, "the address does not ask for RDMA");
   const auto peer = tensor::Peer::connect(request->address, provider);
   if (!peer)
     return complain("tensor", said(peer.error()), peer.error().code == tensor::Errc::bad_address ? 2 : 1);

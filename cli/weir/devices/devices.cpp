@@ -15,14 +15,15 @@ namespace {
 constexpr std::string_view help = R"(Usage: weir devices [--json] [--lib-dir DIR]
 
 Lists the RDMA devices of this machine: hardware, which verbs programs find by themselves, and Weir's software NIC,
-which they find under `weir run`. Of the software NIC's addresses it says what they reach: programs of this host
-through shared memory, other hosts by packets to UDP port 4791, and why.
+which they find under `weir run`. For each address of the software NIC it says what it reaches, and why: programs on
+this host through shared memory, other hosts by packets to UDP port 4791.
 
-  --json         as JSON, for programs
+  --json         print JSON, for programs
   --lib-dir DIR  where Weir's libibverbs.so.1 is (default: found beside this program)
   --help         this text
 
-Exit status: 0; 1 the software NIC could not be listed, or the list not be written; 2 the command line makes no sense.
+Exit status: 0; 1 the software NIC could not be listed, or the list could not be written; 2 the command line is
+invalid.
 )";
 
 std::string as_json(const std::vector<Device>& devices) {

@@ -20,22 +20,22 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view help = R"(Usage: weir trace [OPTIONS] [--] COMMAND [ARG...]
 
-Runs COMMAND as `weir run` does, and writes each work request it posts and each completion it polls, one a line:
-time, process, device, queue pair, what. With --pcap also RoCEv2 packets, for Wireshark: those that went to other
-hosts and came from there and, for work within this host, those that it stands for.
+Runs COMMAND as `weir run` does, and writes a line for each work request it posts and each completion it polls: time,
+process, device, queue pair, event. With --pcap it also writes RoCEv2 packets, for Wireshark: the real ones to and from
+other hosts and, for work within this host, the packets that the work stands for.
 
     $ weir trace -- ibv_rc_pingpong localhost
     $ weir trace --pcap write.pcapng --log write.log -- ib_write_lat -n 10 localhost; tshark -r write.pcapng
 
-Options, beside those of weir run:
-  --log FILE     where the lines go (default: standard error, unless there is a --pcap)
-  --pcap FILE    write packets there, as pcapng: what this program asked for and the answers to it
+Options, besides those of weir run:
+  --log FILE     file for the lines (default: standard error, unless --pcap is given)
+  --pcap FILE    write packets to this file, as pcapng: this program's requests and the answers to them
   --qp N         only this queue pair: its number, or its index in its process (the first has 2); may be repeated
-  --snap BYTES   keep so much of each packet (default: all)
-  --limit SIZE   of each file, with k, M or G (default 1G); what does not fit is counted, and said at the end
+  --snap BYTES   keep only this many bytes of each packet (default: all)
+  --limit SIZE   maximum size of each file, with k, M or G (default 1G); what does not fit is counted and reported
   --help         this text
 
-All processes that COMMAND starts write to the same files; what they did is there however they end. Old files are
+All processes that COMMAND starts write to the same files, which are complete however a process ends. Old files are
 emptied. Exit status: as weir run; 1 if a file cannot be written.
 )";
 

@@ -26,16 +26,16 @@ namespace {
 constexpr int collector_misused = 2, collector_not_there = 3, collector_not_written = 4;
 
 constexpr const char* collector_description =
-    "Receives telemetry that switches send by themselves (gNMI dial-out, gnmi.sonic.gNMIDialOut): a line of "
+    "Receives the telemetry that switches push (gNMI dial-out, gnmi.sonic.gNMIDialOut). It writes a line of "
     "JSON for\n"
-    "each update, and the last value of each counter for Prometheus.\n";
+    "each update, and serves the last value of each counter to Prometheus.\n";
 constexpr const char* collector_footer =
     "Examples:\n"
     "  weir collector -o counters.jsonl --metrics 127.0.0.1:9105 &\n"
     "  weir sim incast.toml --telemetry 127.0.0.1:8081\n"
     "  curl -s http://127.0.0.1:9105/metrics | grep ECN_MARKED\n\n"
-    "There is no TLS and no authentication: it listens on the loopback address unless told otherwise.\n"
-    "Ends with Ctrl-C. Exit status: 0; 2 the command line makes no sense; 3 it cannot listen, or was built "
+    "There is no TLS and no authentication: it listens on the loopback address by default.\n"
+    "Ends with Ctrl-C. Exit status: 0; 2 the command line is invalid; 3 it cannot listen, or was built "
     "without\n"
     "gRPC; 4 the output cannot be written.";
 
@@ -137,11 +137,11 @@ int collector(std::span<const std::string> arguments) {
   CollectorCommand command;
   CLI::App app(collector_description, "weir collector");
   app.footer(collector_footer);
-  app.add_option("-l,--listen", command.listen, "where telemetry comes; port 0: a free one, which is said")
+  app.add_option("-l,--listen", command.listen, "address for telemetry; port 0: a free one, which is printed")
       ->type_name("HOST:PORT")
       ->capture_default_str();
   auto* metrics =
-      app.add_option("-m,--metrics", command.metrics, "where Prometheus asks, GET /metrics; port 0 likewise")
+      app.add_option("-m,--metrics", command.metrics, "address for Prometheus, GET /metrics; port 0 likewise")
           ->type_name("HOST:PORT");
   app.add_option("-o,--output", command.output, "append the lines to this file (default: standard output)")
       ->type_name("FILE");

@@ -21,12 +21,13 @@ namespace fs = std::filesystem;
 constexpr int plan_unsafe = 1, plan_misused = 2, plan_bad_input = 3, plan_not_written = 4;
 
 constexpr const char* plan_description =
-    "Plans a lossless RoCEv2 network: for every port its PFC headroom, term by term; for every switch how "
-    "its buffer is\n"
-    "split, alpha, XOFF and XON; ECN marks that act before PFC; and what can go wrong, deadlocks first. "
-    "NETWORK is a TOML\n"
-    "file: which switches and hosts, joined by which cables (weir-plan(1) has its keys). The smallest useful "
-    "one:\n\n"
+    "Plans a lossless RoCEv2 network: the PFC headroom of every port, term by term; the buffer split, alpha, "
+    "XOFF and\n"
+    "XON of every switch; ECN marks that act before PFC; and what can go wrong, deadlocks first. NETWORK is "
+    "a "
+    "TOML file\n"
+    "with the switches and hosts and the cables between them (its keys are in weir-plan(1)). The smallest "
+    "useful one:\n\n"
     "  [leaf_spine]\n"
     "  spines = 4\n"
     "  leaves = 8\n"
@@ -42,11 +43,11 @@ constexpr const char* plan_footer =
     "  weir plan network.toml                                the plan, as text\n"
     "  weir plan network.toml --format html -o plan.html     with pictures, for a browser\n"
     "  weir plan network.toml --sonic out                    out/SWITCH/config_db.json for each switch\n"
-    "  weir plan --models                                    the switch models that are built in\n\n"
-    "Exit status: 0 planned, also with warnings; 1 the network as planned can lose packets or deadlock (with "
-    "--strict:\n"
-    "or has a warning); 2 the command line makes no sense; 3 the network file is wrong; 4 the output cannot "
-    "be written.";
+    "  weir plan --models                                    the built-in switch models\n\n"
+    "Exit status: 0 planned, also with warnings; 1 the planned network can lose packets or deadlock (with "
+    "--strict: or\n"
+    "has a warning); 2 the command line is invalid; 3 the network file is invalid; 4 the output cannot be "
+    "written.";
 
 struct PlanCommand {
   std::string file, format = "table", output, sonic_directory;
@@ -121,13 +122,13 @@ int plan(std::span<const std::string> arguments) {
   app.add_option("-f,--format", command.format, "table (default), json or html")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"table", "json", "html"}).description(""));
-  app.add_option("-o,--output", command.output, "write the report there instead of to standard output")
+  app.add_option("-o,--output", command.output, "write the report to this file instead of standard output")
       ->type_name("FILE");
   app.add_option("--sonic", command.sonic_directory, "write DIR/SWITCH/config_db.json for each switch")
       ->type_name("DIR");
   app.add_flag("--strict", command.strict, "exit with 1 on warnings, too");
   app.add_flag("--no-failures", command.no_failures, "do not look for deadlocks after failed links");
-  app.add_flag("--models", command.models, "list the switch models that are built in, and end");
+  app.add_flag("--models", command.models, "list the built-in switch models, and exit");
   if (const auto ended = parse_words(app, "plan", arguments)) return *ended;
   if (command.models) return list_models();
   if (file->count() == 0) return complain("plan", "which network? see weir plan --help", plan_misused);

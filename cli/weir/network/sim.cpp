@@ -28,10 +28,11 @@ namespace sim = fabric::sim;
 constexpr const char* sim_description =
     "Simulates a lossless RoCEv2 network packet by packet: hosts with DCQCN and go-back-N, switches with a "
     "shared buffer,\n"
-    "PFC and ECN. SCENARIO is a TOML file: a network as weir plan reads it, and what its hosts send "
-    "(weir-sim(1) has the\n"
-    "keys). Buffers, thresholds and marks are the plan's unless the file or --set says otherwise. A small "
-    "one:\n\n"
+    "PFC and ECN. SCENARIO is a TOML file with a network, as for weir plan, and what its hosts send (its "
+    "keys "
+    "are in\n"
+    "weir-sim(1)). Buffers, thresholds and marks come from the plan unless the file or --set changes them. A "
+    "small one:\n\n"
     "  [leaf_spine]\n"
     "  spines = 2\n"
     "  leaves = 4\n"
@@ -50,16 +51,17 @@ constexpr const char* sim_footer =
     "Examples:\n"
     "  weir sim incast.toml                                    the numbers, as text\n"
     "  weir sim incast.toml -o out                             out/report.html with plots, CSV, JSON\n"
-    "  weir sim incast.toml --set headroom=4KB                 one number turned: does it lose packets now?\n"
-    "  weir sim incast.toml --fail-on drops,deadlock           for scripts: 1 where lossless packets were "
+    "  weir sim incast.toml --set headroom=4KB                 one setting changed: does it lose packets "
+    "now?\n"
+    "  weir sim incast.toml --fail-on drops,deadlock           for scripts: exits with 1 if packets were "
     "lost\n"
     "  weir sim incast.toml --sweep alpha=0.125,0.5,1 --sweep kmin=50KB,400KB -o out\n"
     "  mpirun -np 64 weir sim incast.toml --sweep alpha=0.03125,0.125,0.5,2    over machines, with Open MPI\n"
-    "  weir sim --settings                                     everything that --set and --sweep can turn\n\n"
+    "  weir sim --settings                                     all settings for --set and --sweep\n\n"
     "The same scenario and seed give the same bytes. Ctrl-C writes what was simulated so far, marked "
     "partial.\n"
-    "Exit status: 0 simulated; 1 what --fail-on names happened; 2 the command line makes no sense;\n"
-    "3 the scenario is wrong; 4 the output cannot be written; 5 MPI or gRPC is not there, or the ranks "
+    "Exit status: 0 simulated; 1 what --fail-on names happened; 2 the command line is invalid;\n"
+    "3 the scenario is invalid; 4 the output cannot be written; 5 MPI or gRPC is missing, or the ranks "
     "differ;\n"
     "130 interrupted.";
 
@@ -203,7 +205,7 @@ std::optional<std::pair<const sim::Knob*, std::string>> split_setting(const std:
   const auto* knob = equals == std::string::npos ? nullptr : sim::find_knob(word.substr(0, equals));
   if (knob == nullptr) {
     complain("sim",
-             fmt::format("{} {}: {}; weir sim --settings lists what can be turned", option, word,
+             fmt::format("{} {}: {}; weir sim --settings lists the settings", option, word,
                          equals == std::string::npos ? "no = in it" : "no such setting"),
              sim_misused);
     return std::nullopt;
@@ -226,27 +228,27 @@ void declare_options(CLI::App& app, SimCommand& command) {
   app.add_option("-o,--output", command.output,
                  "write report.html, summary.json and CSV files into this directory")
       ->type_name("DIR");
-  app.add_option("--set", command.set, "turn a setting of the file; may be repeated")
+  app.add_option("--set", command.set, "change a setting of the file; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--sweep", command.sweep, "a run for each value; several make a grid")
+  app.add_option("--sweep", command.sweep, "run once for each value; several options make a grid")
       ->type_name("KEY=A,B,C")
       ->allow_extra_args(false);
-  app.add_option("-j,--jobs", command.jobs, "runs of a sweep at a time (default: processors)")
+  app.add_option("-j,--jobs", command.jobs, "runs of a sweep at a time (default: number of processors)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
-  auto* json = app.add_flag("--json", command.json, "print the summary as JSON, of a sweep an array of them");
-  app.add_flag("--csv", command.csv, "of a sweep: print it as CSV")->excludes(json);
+  auto* json = app.add_flag("--json", command.json, "print the summary as JSON; for a sweep, an array");
+  app.add_flag("--csv", command.csv, "print a sweep as CSV")->excludes(json);
   app.add_option("--telemetry", command.telemetry,
-                 "stream the counters there while it runs (gNMI dial-out; see weir collector)")
+                 "stream the counters to this collector (gNMI dial-out; see weir collector)")
       ->type_name("HOST:PORT");
   app.add_option("--telemetry-queue", command.telemetry_queue,
-                 "bytes to keep while the collector is away; beyond that the oldest go")
+                 "bytes to keep while the collector is away; when full, the oldest are dropped")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""))
       ->capture_default_str();
   app.add_option("--telemetry-wait", command.telemetry_wait_ms,
-                 "milliseconds to wait at the end for the collector to take the rest")
+                 "milliseconds to wait at the end until the collector has the rest")
       ->type_name("MS")
       ->check(CLI::Range(0, 3'600'000).description(""))
       ->capture_default_str();
@@ -256,16 +258,15 @@ void declare_options(CLI::App& app, SimCommand& command) {
       ->delimiter(',')
       ->check(CLI::IsMember({"drops", "deadlock", "storm", "unfinished"}).description(""));
   app.add_flag("-q,--quiet", command.quiet, "no progress line");
-  app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");
+  app.add_flag("--settings", command.settings, "list the settings for --set and --sweep, and exit");
 }
 
 // What contradicts the rest of the command line.
 std::optional<std::string> at_odds(const SimCommand& command) {
   if (command.file.empty()) return "name a scenario file; see weir sim --help";
-  if (command.csv && command.sweep.empty())
-    return "--csv prints a sweep; say which with --sweep, or take --json";
+  if (command.csv && command.sweep.empty()) return "--csv prints a sweep: add --sweep, or use --json";
   if (command.telemetry.empty()) return std::nullopt;
-  if (!command.sweep.empty()) return "--telemetry is of one run, --sweep of many";
+  if (!command.sweep.empty()) return "--telemetry needs a single run: leave out --sweep";
   if (const auto collector = read_host_port(command.telemetry); !collector)
     return "--telemetry " + collector.error();
   return std::nullopt;
@@ -292,7 +293,7 @@ std::optional<sim::Knobs> turned_knobs(const SimCommand& command, const sim::Sce
     return std::nullopt;
   }
   if (const auto trouble = sim::beyond_a_run(scenario, knobs); !trouble.empty()) {
-    complain("sim", "with what --set turns, " + trouble, sim_misused);
+    complain("sim", "with these --set options, " + trouble, sim_misused);
     return std::nullopt;
   }
   return knobs;

@@ -30,42 +30,42 @@ constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
        weir rpc stats [OPTION...] ADDRESS
        weir rpc diff [OPTION...] OLD NEW
 
-Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as
-JSON, or shows how often each was called and how long it took, if the server counts that (ServerOptions::stats).
+Lists the functions of a server made with Weir's rpc, with their types (list); calls one and prints the result as JSON
+(call); or shows how often each was called and how long it took, if the server counts that (stats).
 ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means
-tcp. JSON is the array of the arguments; a single argument that is no array may stand alone. @FILE reads it from the
-file, - from standard input. An object is an aggregate, its fields by name. What a stream gives is printed one value a
-line; what it takes is read from standard input, one JSON value a line, to its end. Functions of Protobuf messages,
-which list shows with "in protobuf", cannot be called from here.
-diff says of each function that is not the same whether a caller made for OLD can call a server of NEW (compatible), or
-not (breaking); OLD and NEW are addresses, or files that list printed, with --json or without.
+tcp. JSON is the array of the arguments; a single argument that is not an array may stand alone. @FILE reads it from a
+file, - from standard input. An object stands for an aggregate, with its fields by name. Values that a stream returns
+are printed one a line; those that it takes are read from standard input, one JSON value a line, to the end. Functions
+with Protobuf messages, which list marks with "in protobuf", cannot be called from here.
+diff says for each function that differs whether a caller built for OLD can call a server of NEW (compatible) or not
+(breaking). OLD and NEW are addresses, or files with list's output, with --json or without.
 
   $ weir rpc list tcp://127.0.0.1:9000
   $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
   $ weir rpc call tcp://127.0.0.1:9000 shop.Stock.take '{"name": "nut", "count": 2}'
   $ weir rpc diff released.json tcp://127.0.0.1:9000
 
-  --timeout S           seconds to wait for the result (default 30; a stream's: for ever); before that, for a sign
-                        that there is a server of Weir's rpc at all (default 5; a call's: 5 at least)
-  --attachment FILE     send the file beside the arguments
-  --attachment-out FILE write what came beside the result there
-  --cacert FILE         authority that the server's certificate must be from
+  --timeout S           seconds to wait for the result (default 30; for a stream: forever), and before that until a
+                        server of Weir's rpc answers at all (default 5; for a call: at least 5)
+  --attachment FILE     send the file along with the arguments
+  --attachment-out FILE write the result's attachment to this file
+  --cacert FILE         certificate authority to trust (default: the system's)
   --cert FILE           own certificate
   --key FILE            its private key
-  --server-name NAME    that the server's certificate must be for (default: HOST)
-  --insecure            take any certificate
-  --token TOKEN         show this token to the server; others on this machine can see it while the command runs
-  --token-file FILE     show the first line of the file instead
-  --compress HOW        lz4 or zstd, of bodies, where the server compresses, too
+  --server-name NAME    name that the server's certificate must have (default: HOST)
+  --insecure            accept any certificate
+  --token TOKEN         send this token to the server; others on this machine can see it while the command runs
+  --token-file FILE     send the first line of the file instead
+  --compress HOW        lz4 or zstd: compress arguments and results, if the server does, too
   --names               list: names only
-  --json                list, stats and diff: as JSON
-  --prometheus          stats: as Prometheus reads them
+  --json                list, stats and diff: print JSON
+  --prometheus          stats: print Prometheus's text format
   --help                this text
 
-rdma:// addresses take the hardware or the software NIC, as WEIR_RDMA_PROVIDER says (auto, weir or system).
+For rdma:// addresses WEIR_RDMA_PROVIDER chooses the hardware or the software NIC (auto, weir or system).
 Exit status: 0; 1 the server could not be reached, the call failed, or a file or standard output could not be read or
-written; 2 the command line or the JSON makes no sense.
-Exit status of diff: 0; 1 a function is breaking; 2 OLD or NEW could not be had.
+written; 2 the command line or the JSON is invalid.
+Exit status of diff: 0; 1 a function is breaking; 2 OLD or NEW could not be read.
 )";
 
 struct Request {

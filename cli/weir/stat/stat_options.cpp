@@ -12,22 +12,21 @@ namespace {
 constexpr const char* stat_description =
     "Shows what the software NIC of each running program does: operations, bytes, doorbells, wake-ups, "
     "completions,\n"
-    "RNRs, retries and errors, of each process and of each queue pair. The programs are not slowed or "
+    "RNRs, retries and errors, for each process and each queue pair. The programs are neither slowed nor "
     "changed.\n\n"
-    "On a terminal it refreshes like top, with a line for the operations of the last looks; keys: q quits, h "
-    "explains\nthe columns, < and > choose the column to sort by, p hides queue pairs, arrows scroll.\n"
-    "The column SERVE and the bytes also count what peers do to a process: a target of RDMA WRITE does "
-    "nothing "
-    "itself.\n";
+    "On a terminal it refreshes like top, with a history of the operations. Keys: q quits, h explains the "
+    "columns,\n< and > choose the column to sort by, p hides queue pairs, arrows scroll.\n"
+    "SERVE and the byte columns also count what peers do to a process: the target of an RDMA WRITE takes no "
+    "part in it.\n";
 constexpr const char* stat_footer =
     "Examples:\n"
     "  weir stat                                     a live table, busiest programs first\n"
     "  weir stat --sort rnr                          which program waits for receives?\n"
-    "  weir stat --once --json                       sums so far, for a script\n"
+    "  weir stat --once --json                       totals so far, for a script\n"
     "  weir stat --listen 127.0.0.1:9106             for Prometheus\n\n"
     "Exit status: 0; 1 the counters cannot be reached, it cannot listen, or standard output cannot be "
     "written;\n"
-    "2 the command line makes no sense.";
+    "2 the command line is invalid.";
 
 // CLI11's own check has a range of 300 digits in its message.
 std::string why_no_count(const std::string& text) {
@@ -47,13 +46,13 @@ std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::s
   std::string listen_at;
   std::vector<std::string> keys;
   for (const std::string_view key : sort_keys()) keys.emplace_back(key);
-  std::string columns = "to sort by (default ops):\n";
+  std::string columns = "column to sort by (default ops):\n";
   for (const std::string& key : keys) columns += (&key == keys.data() ? "" : " ") + key;
-  app.add_flag("-1,--once", options.once, "show what was counted so far, and end");
-  app.add_option("-i,--interval", options.interval_s, "between two looks, 0.05 or more (default 1)")
+  app.add_flag("-1,--once", options.once, "show the totals so far, and exit");
+  app.add_option("-i,--interval", options.interval_s, "between refreshes, 0.05 or more (default 1)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 86400.0).description(""));
-  app.add_option("-n,--count", options.count, "end after so many refreshes")
+  app.add_option("-n,--count", options.count, "exit after this many refreshes")
       ->type_name("COUNT")
       ->check(why_no_count);
   app.add_option("-s,--sort", options.sort, columns)
@@ -63,11 +62,11 @@ std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::s
       ->type_name("PID")
       ->delimiter(',');
   app.add_flag("-P,--processes", options.processes_only, "no lines for queue pairs");
-  auto* json = app.add_flag("-j,--json", options.json, "for programs: one JSON object a look");
-  auto* prometheus =
-      app.add_flag("--prometheus", options.prometheus, "print Prometheus' text format once, and end");
+  auto* json = app.add_flag("-j,--json", options.json, "print one JSON object per refresh, for programs");
+  auto* prometheus = app.add_flag("--prometheus", options.prometheus,
+                                  "print the totals in Prometheus's text format, and exit");
   auto* listen = app.add_option("--listen", listen_at,
-                                "serve /metrics there for Prometheus, until stopped (port 0: any)")
+                                "serve /metrics there for Prometheus, until stopped (port 0: a free one)")
                      ->type_name("HOST:PORT");
   app.add_option("--lib-dir", options.library_directory,
                  "where Weir's libibverbs.so.1 is (default: found beside this program)")
