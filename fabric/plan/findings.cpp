@@ -63,11 +63,11 @@ class Findings {
       ports_bps += static_cast<double>(port.ports_per_switch) * static_cast<double>(port.speed_bps);
     if (ports_bps <= static_cast<double>(*kind.model->capacity_bps)) return;
     add(Severity::warning, "ports_beyond_capacity",
-        fmt::format(
-            "{}: {} ports have {:g} Gb/s together, and the model {:g}; use a larger switch, or fewer or "
-            "slower links",
-            who(kind), kind.port_count, ports_bps / 1e9,
-            static_cast<double>(*kind.model->capacity_bps) / 1e9),
+        fmt::format("{}: {} ports have {:g} Gb/s together, more than the model's {:g}; use a larger switch, "
+                    "or fewer or "
+                    "slower links",
+                    who(kind), kind.port_count, ports_bps / 1e9,
+                    static_cast<double>(*kind.model->capacity_bps) / 1e9),
         place(kind));
   }
 
@@ -75,10 +75,10 @@ class Findings {
   void ports(const SwitchPlan& kind) {
     if (kind.model->ports.empty())
       add(Severity::note, "ports_not_known",
-          fmt::format("{}: the model does not say which ports the switch has; those that the file does not "
-                      "name count "
-                      "lanes of 25 Gb/s; give its [[switch_model]] a port_config before --sonic",
-                      who(kind)),
+          fmt::format(
+              "{}: the model does not list the switch's ports, so unnamed ports count lanes of 25 Gb/s; "
+              "give its [[switch_model]] a port_config before using --sonic",
+              who(kind)),
           place(kind));
     std::vector<std::string> missing;
     for (const auto& port : kind.ports)
@@ -90,10 +90,10 @@ class Findings {
     const auto more = missing.size() - std::min(missing.size(), named);
     missing.resize(missing.size() - more);
     add(Severity::fault, "no_such_port",
-        fmt::format(
-            "{}: the model has no port for {}{}; use a switch with more or faster ports, name others, or "
-            "give its [[switch_model]] the port_config of yours",
-            who(kind), fmt::join(missing, ", "), more ? fmt::format(" and {} more", more) : ""),
+        fmt::format("{}: the model has no port for {}{}; use a switch with more or faster ports, name other "
+                    "ports, or "
+                    "give its [[switch_model]] your switch's port_config",
+                    who(kind), fmt::join(missing, ", "), more ? fmt::format(" and {} more", more) : ""),
         place(kind));
   }
 
@@ -111,17 +111,17 @@ class Findings {
       if (port.in_principle.bytes > port.xoff && network_.overrides.xoff_bytes)
         add(Severity::warning, "headroom_short",
             fmt::format("{}, ports of {:g}G to {} over {:g} m: plan.xoff says {} bytes, but {} may still "
-                        "arrive after "
-                        "XOFF; lossless packets will be lost; leave plan.xoff out, or raise it to that",
+                        "arrive after XOFF; lossless packets will be lost; leave plan.xoff out, or raise it "
+                        "that far",
                         who(kind), gbps(port), port.peer, port.cable.length_m, port.xoff,
                         port.in_principle.bytes),
             network_.overrides.place);
       else if (port.in_principle.bytes > port.xoff)
         add(Severity::warning, "headroom_short",
             fmt::format(
-                "{}, ports of {:g}G to {} over {:g} m: xoff of SONiC's formula is {} bytes, but first "
-                "principles with packets of {} bytes ask for {}; expect loss if traffic is that small; set "
-                "headroom = \"larger\", or smallest_packet to what you send",
+                "{}, ports of {:g}G to {} over {:g} m: SONiC's formula gives an xoff of {} bytes, but first "
+                "principles with packets of {} bytes require {}; expect loss if packets are that small; set "
+                "headroom = \"larger\", or smallest_packet to your packets' size",
                 who(kind), gbps(port), port.peer, port.cable.length_m, port.xoff,
                 port.in_principle.worst_packet_bytes, port.in_principle.bytes),
             place(kind));
@@ -131,17 +131,15 @@ class Findings {
     const auto& marks = port.marks;
     if (!marks.before_pfc)
       add(Severity::warning, "ecn_above_pfc",
-          fmt::format("{}, ports of {:g}G: ECN acts after PFC: {}; PFC will pause senders that were never "
-                      "told to slow "
-                      "down; lower kmax, or raise dynamic_th",
+          fmt::format("{}, ports of {:g}G: ECN acts after PFC: {}; PFC will pause senders before ECN slows "
+                      "them down; lower kmax, or raise dynamic_th",
                       who(kind), gbps(port), marks.inequality),
           network_.overrides.kmax_bytes ? network_.overrides.place : place(kind));
     if (marks.kmin_bytes < 2 * network_.classes.lossless_mtu_bytes)
       add(Severity::warning, "kmin_below_two_frames",
           fmt::format(
-              "{}, ports of {:g}G: Kmin of {} bytes is less than two frames of {}: a queue that is not "
-              "congested "
-              "will be marked, and throughput lost",
+              "{}, ports of {:g}G: Kmin of {} bytes is less than two frames of {}: an uncongested queue "
+              "will be marked, which costs throughput",
               who(kind), gbps(port), marks.kmin_bytes, network_.classes.lossless_mtu_bytes),
           place(kind));
   }
@@ -172,23 +170,21 @@ class Findings {
       const double settling = settling_bytes(senders, bytes_per_ns);
       if (!late && ingresses * each < settling)
         add(Severity::warning, "pfc_before_dcqcn_settles",
-            fmt::format("{}: {} hosts of {:g}G that send to one are slowed to their share in {:.0f} steps, a "
-                        "CNP each, {:g} us "
-                        "apart; {} bytes pile up until then, and XOFF comes at {}; expect pauses; "
-                        "raise dynamic_th, "
-                        "or make the buffer free for it",
-                        who(kind), senders, gbps(port), std::ceil(std::log2(senders)), cnp_interval_ns / 1000,
-                        grouped(static_cast<std::uint64_t>(settling)),
-                        grouped(static_cast<std::uint64_t>(ingresses * each))),
+            fmt::format(
+                "{}: {} hosts of {:g}G that send to one need {:.0f} CNPs, {:g} us apart, to slow down to "
+                "their share; {} bytes pile up until then, and XOFF comes at {}; expect pauses, raise "
+                "dynamic_th, or free buffer for it",
+                who(kind), senders, gbps(port), std::ceil(std::log2(senders)), cnp_interval_ns / 1000,
+                grouped(static_cast<std::uint64_t>(settling)),
+                grouped(static_cast<std::uint64_t>(ingresses * each))),
             network_.overrides.dynamic_th ? network_.overrides.place : place(kind));
       add(late ? Severity::warning : Severity::note, late ? "pfc_before_first_cnp" : "incast",
-          fmt::format("{}: when {} hosts of {:g}G send to one, XOFF comes {:.1f} us {} Kmin; a mark needs "
-                      "about {:.1f} us "
-                      "to slow a sender{}",
+          fmt::format("{}: when {} hosts of {:g}G send to one, XOFF comes {:.1f} us {} Kmin; a mark takes "
+                      "about {:.1f} us to slow a sender{}",
                       who(kind), senders, gbps(port), std::abs(until_pfc_ns) / 1000,
                       until_pfc_ns < 0 ? "before" : "after", plan_.rtt_ns / 1000,
-                      late ? ": PFC will fire first; lower Kmin, raise dynamic_th, or expect pauses"
-                           : ", so ECN is first"),
+                      late ? ": PFC will act first; lower Kmin, raise dynamic_th, or expect pauses"
+                           : ", so ECN acts first"),
           place(kind));
     }
   }
@@ -198,11 +194,11 @@ class Findings {
     std::uint64_t largest = 0;
     for (const auto& port : kind.ports) largest = std::max(largest, port.xoff);
     add(Severity::note, "shared_headroom",
-        fmt::format("{}: the shared headroom pool of {} bytes is enough for {} priority groups in XOFF at "
-                    "once, of {}; "
-                    "if more are, packets are lost",
-                    who(kind), kind.split.headroom, kind.split.headroom / largest,
-                    kind.port_count * network_.classes.lossless.size()),
+        fmt::format(
+            "{}: the shared headroom pool of {} bytes is enough for {} of {} priority groups in XOFF at "
+            "once; with more, packets are lost",
+            who(kind), kind.split.headroom, kind.split.headroom / largest,
+            kind.port_count * network_.classes.lossless.size()),
         place(kind));
   }
 
@@ -217,9 +213,9 @@ class Findings {
     if (!hosts) return;
     const double fill_us = static_cast<double>(kind.xoff_limit_one) * bits_per_byte / slowest_bps * 1e6;
     add(Severity::note, "storm_exposure",
-        fmt::format("{}: a host that pauses without end stops its switch for this priority after {:.0f} us "
-                    "of traffic "
-                    "to it, and the switches above soon after; the watchdog ends it ({} after {} ms)",
+        fmt::format("{}: a host that pauses endlessly stops its switch for this priority after {:.0f} us of "
+                    "traffic to it, and the switches above soon after, until the watchdog acts ({} after "
+                    "{} ms)",
                     who(kind), fill_us, network_.overrides.watchdog_action, kind.watchdog_detection_ms),
         place(kind));
   }
@@ -228,9 +224,8 @@ class Findings {
     for (const auto& link : network_.links) {
       if (link.cable.length_m == link.cable.return_length_m) continue;
       add(Severity::warning, "asymmetric_cable",
-          fmt::format("{} - {}: {:g} m one way and {:g} m the other; headroom was planned for their sum, but "
-                      "SONiC knows one "
-                      "length a port: it is told the mean",
+          fmt::format("{} - {}: {:g} m one way and {:g} m the other; headroom is planned for their sum, but "
+                      "SONiC has one length per port, so it gets the mean",
                       network_[network_[link.a].node].name, network_[network_[link.b].node].name,
                       link.cable.length_m, link.cable.return_length_m),
           link.place);
@@ -244,9 +239,8 @@ class Findings {
       const auto [known, added] = lengths.try_emplace(pair, link.cable.length_m);
       if (!added && known->second != link.cable.length_m && told.insert(pair).second)
         add(Severity::warning, "unequal_parallel_cables",
-            fmt::format("{} - {}: parallel links of {:g} m and {:g} m; packets of one destination take "
-                        "different times, "
-                        "and the ports need different headroom",
+            fmt::format("{} - {}: parallel links of {:g} m and {:g} m; packets to one destination "
+                        "take different times, and the ports need different headroom",
                         network_[pair.first].name, network_[pair.second].name, known->second,
                         link.cable.length_m),
             link.place);
@@ -276,14 +270,14 @@ class Findings {
     if (!all.empty())
       add(Severity::note, "lossless_dscps",
           fmt::format(
-              "lossless are packets of DSCP {}; all others may be dropped: see that your NICs mark with "
-              "these",
+              "packets of DSCP {} are lossless, and all others may be dropped: make sure that your NICs mark "
+              "with these",
               all));
     if (classes.is_lossless(classes.dscp_to_priority[0]))
       add(Severity::warning, "best_effort_is_lossless",
           fmt::format(
-              "priority {} is lossless, and packets without a mark (DSCP 0) are in it: any traffic can "
-              "pause the network; map DSCP 0 to another priority with [dscp]",
+              "priority {} is lossless and includes unmarked packets (DSCP 0), so any traffic can pause the "
+              "network; map DSCP 0 to another priority with [dscp]",
               classes.dscp_to_priority[0]));
   }
 
@@ -294,36 +288,36 @@ class Findings {
         held += fmt::format("{}{} (packets for {})", held.empty() ? "" : ", ",
                             network_[network_[hop.out].node].name, network_[hop.held_by].name);
       add(Severity::fault, "cyclic_buffer_dependency",
-          fmt::format("buffers can wait for each other in a circle: {}; with the wrong traffic all of it "
-                      "stops. Who waits: "
-                      "{}. Route up-down, or take one of these links out of the lossless paths{}",
-                      cycle.text, held,
-                      network_.detours.empty() ? ""
-                                               : "; or give packets on a detour lossless priorities of "
-                                                 "their own, and say remapped = true of it"));
+          fmt::format(
+              "buffers can wait for each other in a cycle: {}; with the wrong traffic all of them stop. "
+              "Those that wait: {}. Route up-down, or take one of these links out of the lossless "
+              "paths{}",
+              cycle.text, held,
+              network_.detours.empty() ? ""
+                                       : "; or give packets on a detour lossless priorities of "
+                                         "their own, with remapped = true"));
     }
     for (const auto& [failed, cycle] : plan_.deadlock.after_failure) {
       const auto& link = network_[failed];
       add(Severity::warning, "cyclic_after_failure",
           fmt::format(
-              "when the link {} - {} fails, traffic is rerouted so that buffers can wait for each other in a "
-              "circle: {}",
+              "if the link {} - {} fails, rerouted traffic lets buffers wait for each other in a cycle: {}",
               network_[network_[link.a].node].name, network_[network_[link.b].node].name, cycle.text),
           link.place);
     }
     if (const auto more = plan_.deadlock.failures_with_cycle - plan_.deadlock.after_failure.size())
-      add(Severity::warning, "cyclic_after_failure", fmt::format("{} more failed links make a circle", more));
+      add(Severity::warning, "cyclic_after_failure", fmt::format("{} more failed links make a cycle", more));
   }
 
   void hot() {
     if (plan_.hot_links.empty()) return;
     const auto& worst = plan_.hot_links.front();
     add(Severity::note, "oversubscribed",
-        fmt::format("{} links are oversubscribed: with every host sending to all alike, {} -> {} would have "
-                    "to carry {:.0f} % "
-                    "of its speed; congestion begins there",
-                    plan_.hot_links.size(), network_[network_[worst.port].node].name,
-                    network_[network_.neighbor(worst.port)].name, worst.share * 100));
+        fmt::format(
+            "{} links are oversubscribed: if every host sends equally to all others, {} -> {} has to carry "
+            "{:.0f} % of its speed; congestion begins there",
+            plan_.hot_links.size(), network_[network_[worst.port].node].name,
+            network_[network_.neighbor(worst.port)].name, worst.share * 100));
   }
 
   const Plan& plan_;

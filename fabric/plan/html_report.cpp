@@ -13,7 +13,7 @@ void findings(std::string& out, const Plan& plan) {
   for (const auto& finding : plan.findings)
     out += fmt::format("<li class=\"{0}\"><b>{0}</b> {1}</li>\n", name_of(finding.severity),
                        escaped(finding.text));
-  if (plan.findings.empty()) out += "<li class=\"note\">nothing to say against it</li>\n";
+  if (plan.findings.empty()) out += "<li class=\"note\">no findings</li>\n";
   out += "</ul>\n";
 }
 
@@ -39,12 +39,12 @@ void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port
   out += fmt::format("<p><code>{}; Pmax {:.0f} %</code></p>\n<div class=\"pair\">\n",
                      escaped(port.marks.inequality), port.marks.pmax * 100);
   terms(out, "headroom, SONiC's formula", port.headroom.terms,
-        fmt::format("xoff {} by it; x {:.3f} for small packets in cells", grouped(port.headroom.xoff),
+        fmt::format("xoff {}; x {:.3f} for small packets in cells", grouped(port.headroom.xoff),
                     port.headroom.cell_waste));
-  terms(
-      out, "headroom, first principles", port.in_principle.terms,
-      fmt::format("{} bytes in {} cells; packets of {} bytes are the worst", grouped(port.in_principle.bytes),
-                  port.in_principle.cells, port.in_principle.worst_packet_bytes));
+  terms(out, "headroom, first principles", port.in_principle.terms,
+        fmt::format("{} bytes in {} cells; packets of {} bytes are the worst case",
+                    grouped(port.in_principle.bytes), port.in_principle.cells,
+                    port.in_principle.worst_packet_bytes));
   out += "</div>\n";
 }
 
@@ -82,8 +82,8 @@ std::string html_report(const Plan& plan) {
   const auto& network = *plan.network;
   std::string out = page_begin(network.name + ": plan");
   out += fmt::format(
-      "<h1>{}</h1>\n<p class=\"sub\">lossless priorities {}; unloaded round trip {:.1f} us; {} single failed "
-      "links looked at, {} with a cycle of buffers</p>\n",
+      "<h1>{}</h1>\n<p class=\"sub\">lossless priorities {}; unloaded round trip {:.1f} us; {} single link "
+      "failures checked, {} with a cycle of buffers</p>\n",
       escaped(network.name), fmt::join(network.classes.lossless, ", "), plan.rtt_ns / 1000,
       plan.deadlock.failures_examined, plan.deadlock.failures_with_cycle);
   out += "<figure>" + topology_picture(plan) + "</figure>\n";

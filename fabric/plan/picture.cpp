@@ -80,8 +80,8 @@ std::string topology_picture(const Plan& plan) {
   for (const auto& cycle : plan.deadlock.cycles) circle(cycle);
   for (const auto& failure : plan.deadlock.after_failure) circle(failure.cycle);
   map.keys = {{"link", "link between switches"},
-              {"hot", fmt::format("more offered than it carries ({})", plan.hot_links.size())},
-              {"cyclic", fmt::format("on a cycle of buffers ({})", cyclic)}};
+              {"hot", fmt::format("oversubscribed link ({})", plan.hot_links.size())},
+              {"cyclic", fmt::format("link on a buffer cycle ({})", cyclic)}};
   return svg(map);
 }
 
@@ -114,9 +114,9 @@ std::string buffer_picture(const SwitchPlan& kind, const Network& network) {
   }
   svg.text("quiet", {0, 90}, Anchor::start,
            split.headroom < split.headroom_sum
-               ? fmt::format("What the ports may take, port by port: {} of headroom out of a pool of {}",
+               ? fmt::format("What each port may take: {} of headroom from a pool of {}",
                              grouped(split.headroom_sum), grouped(split.headroom))
-               : "What is set aside, port by port: guaranteed and headroom of each lossless priority group");
+               : "Reserved for each port: guaranteed buffer and headroom of each lossless priority group");
   slices(svg, 98, kind, network);
   return std::move(svg).finish();
 }

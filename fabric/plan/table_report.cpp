@@ -22,14 +22,14 @@ void headroom_lines(std::string& out, const PortPlan& port) {
     if (term.bytes > 0)
       out +=
           fmt::format("    {:<32}{:>12.0f}{:>12.1f}{:>10.1f}\n", term.name, term.bytes, term.ns, term.cells);
-  out += fmt::format("    {:<32}{:>12}   x {:.3f} for small packets in cells, up to KiB\n", "xoff by it",
+  out += fmt::format("    {:<32}{:>12}   x {:.3f} for small packets in cells, up to KiB\n", "xoff from it",
                      grouped(port.headroom.xoff), port.headroom.cell_waste);
   out += fmt::format("    {:<32}{:>12}{:>12}{:>10}\n", "headroom, first principles", "bytes", "ns", "cells");
   for (const auto& term : port.in_principle.terms)
     if (term.ns > 0)
       out +=
           fmt::format("    {:<32}{:>12.0f}{:>12.1f}{:>10.1f}\n", term.name, term.bytes, term.ns, term.cells);
-  out += fmt::format("    {:<32}{:>12}{:>12.1f}{:>10}   packets of {} bytes are the worst\n", "needed",
+  out += fmt::format("    {:<32}{:>12}{:>12.1f}{:>10}   packets of {} bytes are the worst case\n", "needed",
                      grouped(port.in_principle.bytes), port.in_principle.ns, port.in_principle.cells,
                      port.in_principle.worst_packet_bytes);
   out += fmt::format("    planned: xoff {}, xon {}, size {}\n", grouped(port.xoff),
@@ -115,7 +115,7 @@ std::string table_report(const Plan& plan) {
                        network.overrides.watchdog_action);
   }
   const auto& deadlock = plan.deadlock;
-  out += fmt::format("\ndeadlock: {}; {} single failed links looked at, {} with a cycle\n",
+  out += fmt::format("\ndeadlock: {}; {} single link failures checked, {} with a cycle\n",
                      deadlock.cycles.empty() ? "no cycle of buffers over the routed paths"
                                              : fmt::format("{} cycle{} of buffers", deadlock.cycles.size(),
                                                            deadlock.cycles.size() == 1 ? "" : "s"),

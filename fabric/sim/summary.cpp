@@ -101,7 +101,7 @@ std::string describe(const Incident& incident, const Fabric& fabric) {
       std::string cycle;
       for (const auto port : incident.ports)
         cycle += fmt::format("{}{}", cycle.empty() ? "" : " -> ", fabric.nodes[fabric.ports[port].node].name);
-      return fmt::format("deadlock, found at {}: priority {} waits in a circle, {} -> {}", at,
+      return fmt::format("deadlock, found at {}: priority {} waits in a cycle, {} -> {}", at,
                          incident.priority, cycle,
                          fabric.nodes[fabric.ports[incident.ports.front()].node].name);
     }

@@ -44,7 +44,7 @@ std::string worst_places(const Simulation& simulation, const Network& network) {
     waits.push_back(wait_of(simulation, p));
     if (!fabric.nodes[fabric.ports[p].node].host) longest = std::max(longest, waits.back().longest);
   }
-  NetworkMap map{.network = network, .title = "Where it was tight", .each_host = true};
+  NetworkMap map{.network = network, .title = "Fullest buffers", .each_host = true};
   for (std::uint32_t p = 0; p < fabric.ports.size(); ++p) {
     const auto& wait = waits[p];
     const bool from_host = fabric.nodes[fabric.ports[p].node].host;
@@ -70,7 +70,7 @@ std::string worst_places(const Simulation& simulation, const Network& network) {
     const auto& pool = simulation.pool(n);
     if (pool.used_most == 0 || pool.size == 0) continue;
     const double part = static_cast<double>(pool.used_most) / static_cast<double>(pool.size);
-    map.nodes[{n}] = {shade(part), fmt::format("{:.0f} % of the shared buffer used at most", 100 * part)};
+    map.nodes[{n}] = {shade(part), fmt::format("at most {:.0f} % of the shared buffer in use", 100 * part)};
   }
   map.keys = {{"h6", "fuller buffer, longer queue to a host: darker", true},
               {"held", "host stopped by PFC", true},
