@@ -23,7 +23,7 @@ std::string help_text() {
       "\n"
       "FILE is a configuration file in redis.conf's form, one \"NAME VALUE\" a line; - reads standard "
       "input.\n"
-      "Options given behind it win over it. CONFIG GET '*' lists every setting of a running server.\n"
+      "Options after it override it. CONFIG GET '*' lists every setting of a running server.\n"
       "\n"
       "Examples\n"
       "  weir-server                                     TCP on port 6379\n"
@@ -39,12 +39,12 @@ std::string help_text() {
     text += line + std::string(spec.help) + '\n';
   }
   text +=
-      "  --check-config            say what is wrong with FILE and options, with the files they name, and "
-      "end\n"
+      "  --check-config            report what is wrong with FILE, options and the files they name, and "
+      "exit\n"
       "  --help, --version\n"
       "\n"
       "Exit status: 0 stopped as asked; 1 could not run, or --check-config found something; 2 the command\n"
-      "line makes no sense.\n";
+      "line is invalid.\n";
   return text;
 }
 
