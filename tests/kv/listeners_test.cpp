@@ -134,7 +134,7 @@ TEST(Unix, leaves_the_permissions_to_the_umask_unless_told) {
   struct stat info{};
   ::stat(server.path().c_str(), &info);
   EXPECT_EQ(info.st_mode & 0777, 0750u);
-  EXPECT_NE(parse_options({"--help"})->answer.find("umask makes (0)"), std::string::npos);
+  EXPECT_NE(parse_options({"--help"})->answer.find("0 follows the umask (0)"), std::string::npos);
 }
 
 // It was made as the umask allows and restricted when it listened already (CVE-2023-45145).
