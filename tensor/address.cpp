@@ -23,17 +23,17 @@ Result<Address> parse_address(std::string_view text) {
   Address address;
   std::string_view rest = text;
   if (!rest.starts_with("rdma://") && !rest.starts_with("tcp://"))
-    return bad(text, "tensors travel by RDMA or TCP");
+    return bad(text, "the transport must be rdma or tcp");
   address.transport = rest.starts_with("tcp://") ? Transport::tcp : Transport::rdma;
   rest.remove_prefix(rest.find("://") + 3);
   if (const std::size_t mark = rest.find('?'); mark != std::string_view::npos) {
     if (rest.substr(mark) != "?fallback=tcp" || address.transport != Transport::rdma)
-      return bad(text, "the only setting is fallback=tcp, of an rdma:// address");
+      return bad(text, "the only setting is fallback=tcp, for an rdma:// address");
     address.fallback_tcp = true;
     rest = rest.substr(0, mark);
   }
   const std::optional<transport::HostPort> at = transport::parse_host_port(rest);
-  if (!at) return bad(text, "an IPv6 host stands in brackets, and a port is a number from 0 to 65535");
+  if (!at) return bad(text, "an IPv6 host needs brackets, and a port is a number from 0 to 65535");
   if (at->host.empty()) return bad(text, "no host");
   if (!at->port) return bad(text, "no port");
   address.host = at->host;

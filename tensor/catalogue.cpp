@@ -18,10 +18,10 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
   if (name.empty() || name.size() > most_name_bytes)
     return fail(Errc::bad_array, "a name has 1 to 1024 bytes, not " + std::to_string(name.size()));
   if (name == names_of_hub || name.find('\0') != std::string_view::npos)
-    return fail(Errc::bad_array, "this name is the hub's own, or has a zero in it");
+    return fail(Errc::bad_array, "this name is reserved, or has a zero in it");
   if (metadata.data_bytes != data->bytes())
-    return fail(Errc::bad_array, "the metadata of '" + std::string(name) + "' tell of " +
-                                     std::to_string(metadata.data_bytes) + " bytes, and there are " +
+    return fail(Errc::bad_array, "the metadata of '" + std::string(name) + "' describe " +
+                                     std::to_string(metadata.data_bytes) + " bytes, but there are " +
                                      std::to_string(data->bytes()));
   Result<std::vector<std::byte>> block = encode(metadata);
   if (!block) return std::unexpected(block.error());

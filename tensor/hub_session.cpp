@@ -123,7 +123,7 @@ void HubSession::answer(Pending& slot, const Catalogue::Found& found) {
 void HubSession::on(const wire::ReRequest& request) {
   Pending* slot = pending(request.index);
   if (slot == nullptr) return;  // superseded: an ERROR_STATUS is on its way to the peer
-  if (slot->state != State::offered) return broke("a RE_REQUEST that no META_DATA_UPDATE asked for");
+  if (slot->state != State::offered) return broke("a RE_REQUEST without a META_DATA_UPDATE");
   const Version& version = *slot->version;
   const Source& source = request.of_metadata ? *version.metadata_source : *version.data;
   if (request.to.bytes < source.bytes()) return broke("a destination that is too small");

@@ -75,7 +75,7 @@ class HubSession final : public LinkEvents {
   void on(const wire::Cancel& cancel);
   void on(const wire::Done& done);
   void on(const wire::Push& push);
-  void on(const auto&) { broke("a message that only a hub sends came"); }
+  void on(const auto&) { broke("a message that only a hub may send"); }
 
   Pending* pending(std::uint32_t index);
   // Returns true if the request was answered or refused, so it no longer waits.

@@ -138,7 +138,7 @@ void PeerSession::on(const wire::ReRequest& request) {
   const FetchPtr push = under_way(request.index);
   if (push == nullptr || push->pushed == nullptr || push->stage == Fetch::Stage::asked_data ||
       (request.of_metadata && push->stage != Fetch::Stage::asked) || request.locate)
-    return broke("a RE_REQUEST that no push asked for");
+    return broke("a RE_REQUEST without a push");
   if (push->cancelled) return;  // the hub will answer the CANCEL
   const std::shared_ptr<const Source>& source = request.of_metadata ? push->pushed_metadata : push->pushed;
   if (request.to.bytes < source->bytes()) return broke("a destination that is too small");
@@ -168,7 +168,7 @@ void PeerSession::on_frame(std::span<const std::byte> frame) {
 void PeerSession::on(const wire::MetadataUpdate& update) {
   const FetchPtr fetch = under_way(update.index);
   if (fetch == nullptr || fetch->pushed != nullptr || fetch->stage != Fetch::Stage::asked)
-    return broke("a META_DATA_UPDATE that nobody asked for");
+    return broke("a META_DATA_UPDATE without a request");
   ++stats_.metadata_updates;
   link_->forget(fetch->index);
   if (fetch->cancelled) return;  // the hub will answer the CANCEL
@@ -226,7 +226,7 @@ void PeerSession::on(const wire::Location& location) {
   const FetchPtr fetch = under_way(location.index);
   if (fetch == nullptr || fetch->pushed != nullptr ||
       (fetch->stage != Fetch::Stage::asked && fetch->stage != Fetch::Stage::asked_data))
-    return broke("a LOCATION that nobody asked for");
+    return broke("a LOCATION without a request");
   if (fetch->cancelled) return;  // the hub will answer the CANCEL
   fetch->stage = Fetch::Stage::reading;
   fetch->fetched.version = location.version;
@@ -249,18 +249,18 @@ void PeerSession::on_read(std::uint32_t index) {
 
 void PeerSession::on_written(const wire::Record& record) {
   const FetchPtr fetch = under_way(record.index);
-  if (fetch == nullptr || fetch->pushed != nullptr) return broke("a transfer that nobody waits for");
-  if (record.generation != link_->generation()) return broke("a transfer of another hub");
+  if (fetch == nullptr || fetch->pushed != nullptr) return broke("an unexpected transfer");
+  if (record.generation != link_->generation()) return broke("a transfer from another hub");
   if (record.kind == 1) {
     if (fetch->stage != Fetch::Stage::asked_metadata || record.bytes != fetch->metadata_block.size())
-      return broke("metadata that nobody asked for");
+      return broke("unexpected metadata");
     const std::vector<std::byte> block = std::move(fetch->metadata_block);
     if (fetch->cancelled) return;
     return take_metadata(*fetch, block);
   }
   if (record.kind != 0 || fetch->stage == Fetch::Stage::asked_metadata ||
       record.bytes != fetch->fetched.data.size())
-    return broke("a transfer of another length than was asked for");
+    return broke("a transfer of another length than requested");
   fetch->fetched.version = record.version;
   finish(fetch, std::nullopt);
 }

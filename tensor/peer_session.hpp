@@ -83,7 +83,7 @@ class PeerSession final : public LinkEvents {
   void on(const wire::ErrorStatus& status);
   void on(const wire::Location& location);
   void on(const wire::ReRequest& request);
-  void on(const auto&) { broke("a message that only a reader sends came"); }
+  void on(const auto&) { broke("a message that only a reader may send"); }
 
   void ask(FetchPtr fetch, std::uint32_t slot);
   void ask_to_push(const Fetch& push);

@@ -64,7 +64,7 @@ std::string PushReceiver::on(const wire::Push& push) {
 std::string PushReceiver::take_metadata(Incoming& incoming, std::span<const std::byte> block) {
   Result<Metadata> parsed = parse_metadata(block);
   if (!parsed) return parsed.error().what;
-  if (parsed->data_bytes != incoming.data_bytes) return "a push whose metadata tell of other bytes";
+  if (parsed->data_bytes != incoming.data_bytes) return "a push whose metadata describe another size";
   Result<SpareMemory::Taken> memory = shared_.memory->take(static_cast<std::size_t>(incoming.data_bytes));
   if (!memory) {
     answer(incoming.index, memory.error());
@@ -84,13 +84,13 @@ void PushReceiver::ask_for(const Incoming& incoming, std::span<std::byte> memory
 }
 
 std::string PushReceiver::on_written(const wire::Record& record) {
-  if (!has(record.index)) return "a transfer that nobody asked for";
+  if (!has(record.index)) return "an unexpected transfer";
   if (record.generation != shared_.generation) return "a push to another hub";
   Incoming& incoming = *slots_[wire::slot_of(record.index)];
   const bool of_metadata = !incoming.metadata.has_value();
-  if (record.kind != (of_metadata ? 1U : 0U)) return "a push that ends with something else";
+  if (record.kind != (of_metadata ? 1U : 0U)) return "a push that ends with another kind of record";
   if (record.bytes != (of_metadata ? incoming.block.size() : incoming.data_bytes))
-    return "a push of another length than it said";
+    return "a push of another length than announced";
   if (of_metadata) {
     const std::vector<std::byte> block = std::move(incoming.block);
     return take_metadata(incoming, block);

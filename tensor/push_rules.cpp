@@ -44,7 +44,7 @@ Result<PushRules> PushRules::make(const PushSettings& settings) {
     const bool prefix = each.ends_with('*');
     const std::string_view text = each.substr(0, each.size() - (prefix ? 1 : 0));
     if (text.find('*') != std::string_view::npos || text.size() > most_name_bytes)
-      return fail(Errc::bad_address, "push_names: '" + std::string(each) + "' is no name and no NAME*");
+      return fail(Errc::bad_address, "push_names: '" + std::string(each) + "' is neither a name nor NAME*");
     rules.patterns_.push_back({std::string(text), prefix});
   }
   for (const std::string_view each : parts_of(settings.from)) {
@@ -57,7 +57,8 @@ Result<PushRules> PushRules::make(const PushSettings& settings) {
     const auto [end, wrong] = std::from_chars(rest.data(), rest.data() + rest.size(), bits);
     const bool whole = slash == each.size() || (wrong == std::errc() && end == rest.data() + rest.size());
     if (failed || !whole || bits > most)
-      return fail(Errc::bad_address, "push_from: '" + std::string(each) + "' is no ADDRESS or ADDRESS/BITS");
+      return fail(Errc::bad_address,
+                  "push_from: '" + std::string(each) + "' is neither ADDRESS nor ADDRESS/BITS");
     rules.networks_.push_back({address, bits});
   }
   return rules;

@@ -153,7 +153,7 @@ void RdmaLink::on_receive(const ibv_wc& completion) {
   const std::uint32_t which = next_receive_;
   next_receive_ = (next_receive_ + 1) % shape::receives;
   const bool record = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
-  if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) return broke("a message without credits came");
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) return broke("a message arrived without credits");
   const std::uint32_t immediate = ntohl(completion.imm_data);
   const bool data = record || completion.byte_len > 0;
   if (!record && !credits_.returned(immediate)) return broke("the peer gives back more credits than it had");
@@ -195,7 +195,7 @@ void RdmaLink::on_record(std::uint32_t index) {
   const wire::Record record = wire::parse_record(bytes);
   Expected& expected = expected_[slot];
   if (record.index != index || expected.index != index || expected.memory.data() == nullptr)
-    return broke("a transfer ended that nobody waits for");
+    return broke("an unexpected transfer ended");
   if (record.bytes > expected.memory.size()) return broke("a transfer is longer than its destination");
   if (expected.lands) {
     const std::byte* from = table_block_.bytes().data() + shape::landing_at(slot);

@@ -37,11 +37,11 @@ Result<void> RdmaLink::read(std::uint32_t index, std::span<const wire::Memory> s
   std::uint64_t bytes = 0;
   for (const wire::Memory& each : sources) {
     if (each.bytes > expected.memory.size() - bytes)
-      return fail(Errc::protocol, "the hub tells of more bytes than the array has");
+      return fail(Errc::protocol, "the hub reports more bytes than the array has");
     bytes += each.bytes;
   }
   if (expected.index != index || bytes != expected.memory.size() || bytes == 0)
-    return fail(Errc::protocol, "the hub tells of fewer bytes than the array has");
+    return fail(Errc::protocol, "the hub reports fewer bytes than the array has");
   reads_.push_back(Reading{index, {sources.begin(), sources.end()}});
   mark_dirty();
   return {};

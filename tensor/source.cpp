@@ -17,7 +17,7 @@ Source::Source(std::vector<Piece> pieces, std::shared_ptr<const void> owner) : o
 
 Result<std::vector<std::byte>> Source::copy() const {
   std::vector<std::byte> all;
-  if (bytes_ > all.max_size()) return fail(Errc::too_much, "more bytes than memory has");
+  if (bytes_ > all.max_size()) return fail(Errc::too_much, "more bytes than fit into memory");
   all.reserve(static_cast<std::size_t>(bytes_));
   for (const Piece& each : pieces_) all.insert(all.end(), each.begin(), each.end());
   return all;

@@ -133,7 +133,7 @@ std::span<std::byte> TcpLink::room_for(std::uint32_t index, std::uint64_t most) 
   const bool fits =
       expected.there && expected.index == index && most <= expected.memory.size() - expected.received;
   if (!fits) {
-    broke("data that nobody waits for, or more than that");
+    broke("unexpected data, or more than expected");
     return {};
   }
   return expected.memory.subspan(static_cast<std::size_t>(expected.received), static_cast<std::size_t>(most));
@@ -145,9 +145,8 @@ void TcpLink::filled(std::uint32_t index, std::size_t bytes) {
 
 bool TcpLink::on_record(const wire::Record& record) {
   Expected& expected = expected_[wire::slot_of(record.index)];
-  if (!expected.there || expected.index != record.index)
-    return broke("a transfer ended that nobody waits for");
-  if (record.bytes != expected.received) return broke("a transfer ended before all of it came");
+  if (!expected.there || expected.index != record.index) return broke("an unexpected transfer ended");
+  if (record.bytes != expected.received) return broke("a transfer ended early");
   expected = {};
   if (events_ != nullptr) events_->on_written(record);
   return state_ == State::up;
@@ -165,10 +164,10 @@ void TcpLink::forget(std::uint32_t index) {
 }
 
 Result<std::vector<wire::Memory>> TcpLink::expose(const Source&) {
-  return fail(Errc::bad_array, "nobody reads over TCP");
+  return fail(Errc::bad_array, "there are no READs over TCP");
 }
 Result<void> TcpLink::read(std::uint32_t, std::span<const wire::Memory>) {
-  return fail(Errc::protocol, "the hub says where a version lies, over TCP");
+  return fail(Errc::protocol, "the hub sent a LOCATION over TCP");
 }
 
 // --- sending

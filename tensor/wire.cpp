@@ -215,7 +215,7 @@ Result<Message> take_message(std::span<const std::byte>& frame) {
   Message message = rows[kind].read(in, header);
   if (!in.ok()) return fail(Errc::protocol, "a message that ends too early");
   if (!std::visit([](const auto& each) { return sound(each); }, message))
-    return fail(Errc::protocol, "a message whose lengths do not fit together");
+    return fail(Errc::protocol, "a message whose lengths contradict each other");
   frame = frame.last(in.left());
   return message;
 }

@@ -62,7 +62,7 @@ Result<void> set(weir_tensor_options& options, std::string_view name, std::strin
   }
   const Row* row = std::ranges::find(rows, name, &Row::name);
   if (row == std::end(rows))
-    return fail(Errc::bad_address, "no setting is called '" + std::string(name) + "'");
+    return fail(Errc::bad_address, "there is no setting '" + std::string(name) + "'");
   std::uint64_t number = 0;
   const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (failed != std::errc() || end != value.data() + value.size() || number > row->most)
@@ -74,12 +74,13 @@ Result<void> set(weir_tensor_options& options, std::string_view name, std::strin
 
 Result<std::vector<TensorView>> views_of(const weir_tensor_array* arrays, std::size_t count, int as_tree) {
   if (arrays == nullptr && count > 0) return fail(Errc::bad_array, "arrays are needed");
-  if (as_tree == 0 && count != 1) return fail(Errc::bad_array, "an array is one");
+  if (as_tree == 0 && count != 1)
+    return fail(Errc::bad_array, "without as_tree there must be exactly one array");
   std::vector<TensorView> views;
   views.reserve(count);
   for (const weir_tensor_array& each : std::span(arrays, count)) {
     if (each.dimensions > most_dimensions || (each.dimensions > 0 && each.shape == nullptr))
-      return fail(Errc::bad_array, "an array has at most 64 dimensions, and a shape");
+      return fail(Errc::bad_array, "an array needs a shape of at most 64 dimensions");
     if (each.name_size > 0 && each.name == nullptr) return fail(Errc::bad_array, "a name is missing");
     views.push_back({.name = each.name_size > 0 ? std::string(each.name, each.name_size) : std::string(),
                      .dtype = {each.kind, each.bits, each.lanes},
@@ -90,7 +91,7 @@ Result<std::vector<TensorView>> views_of(const weir_tensor_array* arrays, std::s
 }
 
 rdma::Result<rdma::Provider> provider_for(const weir_tensor_options& options, std::string_view address) {
-  if (!names_rdma(address)) return rdma::fail(rdma::Errc::no_device, "the address asks for no RDMA");
+  if (!names_rdma(address)) return rdma::fail(rdma::Errc::no_device, "the address does not ask for RDMA");
   return rdma::load_provider_beside(reinterpret_cast<const void*>(&weir_tensor_version),
                                     options.provider_name, options.library_dir);
 }

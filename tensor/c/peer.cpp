@@ -31,10 +31,10 @@ Result<FetchOptions> options_of(const weir_tensor_wish* wish) {
   if (wish->out == nullptr) return options;
   const weir_tensor_array& out = *wish->out;
   if (out.dimensions > most_dimensions || (out.dimensions > 0 && out.shape == nullptr))
-    return fail(Errc::bad_array, "out has at most 64 dimensions, and a shape");
+    return fail(Errc::bad_array, "out needs a shape of at most 64 dimensions");
   TensorInfo info{"", {out.kind, out.bits, out.lanes}, {out.shape, out.shape + out.dimensions}, 0};
   const std::optional<std::uint64_t> bytes = info.dtype.valid() ? info.bytes() : std::nullopt;
-  if (!bytes || (*bytes > 0 && out.data == nullptr)) return fail(Errc::bad_array, "out is no array");
+  if (!bytes || (*bytes > 0 && out.data == nullptr)) return fail(Errc::bad_array, "out is not a valid array");
   options.out = Out{info.dtype, std::move(info.shape),
                     std::span(static_cast<std::byte*>(out.data), static_cast<std::size_t>(*bytes))};
   return options;

@@ -174,7 +174,7 @@ Status Sender::post(const Taken& offer, void* data, const Region& region, Send& 
 
 void Sender::on_success(const ibv_wc& completion) {
   if (completion.wr_id == watch_id || completion.wr_id >= sends_.size()) {
-    fail(Status::remote_error, "the peer sent what nobody asked for");
+    fail(Status::remote_error, "the peer sent an unexpected message");
     return;
   }
   sends_[completion.wr_id].done = true;

@@ -69,10 +69,10 @@ def _contiguous(shape, strides, itemsize) -> bool:
 def _by_interface(array, interface, writable: bool) -> Described:
     typestr = interface["typestr"]
     if typestr[0] == (">" if sys.byteorder == "little" else "<"):
-        raise BadArray(f"an array of the other byte order ({typestr}); use astype() first")
+        raise BadArray(f"the array has the other byte order ({typestr}); use astype() first")
     kind = _KINDS.get(typestr[1])
     if kind is None:
-        raise BadArray(f"no dtype that tensors have: {typestr}")
+        raise BadArray(f"tensors have no dtype {typestr}")
     itemsize = int(typestr[2:])
     shape, strides, staged = interface["shape"], interface.get("strides"), False
     if strides is not None and 0 not in shape and not _contiguous(shape, strides, itemsize):
@@ -129,7 +129,7 @@ class _Buffer:
 def _by_buffer(array, writable: bool) -> Described:
     view = memoryview(array)
     if view.format not in _FORMATS:
-        raise BadArray(f"no dtype that tensors have: {view.format}")
+        raise BadArray(f"tensors have no dtype {view.format}")
     kind, bits = _FORMATS[view.format]
     held = _Buffer(array, writable)
     return Described(kind, bits, 1, view.shape, held.address, held)
@@ -147,7 +147,7 @@ def describe(array, writable: bool = False, ordered=None) -> Described:
     try:
         return _by_buffer(array, writable)
     except (TypeError, BufferError) as why:
-        raise BadArray(f"{type(array).__name__} is no array: {why}") from why
+        raise BadArray(f"{type(array).__name__} is not an array: {why}") from why
 
 
 def describe_for_reading(array):

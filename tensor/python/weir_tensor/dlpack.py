@@ -74,9 +74,9 @@ def take(array, ordered=None) -> Taken:
         else:
             raise BadArray(f"the array is neither in host memory nor in CUDA's (DLPack device {kind}); copy it there first")
     except (BufferError, RuntimeError, TypeError, ValueError) as why:  # what producers raise if they cannot export an array
-        raise BadArray(f"{type(array).__name__} gives no DLPack capsule: {why}") from why
+        raise BadArray(f"{type(array).__name__} exports no DLPack capsule: {why}") from why
     if not _api.PyCapsule_IsValid(capsule, _NAME):
-        raise BadArray("no DLPack capsule of version 0")
+        raise BadArray("not a DLPack capsule of version 0")
     managed = ctypes.cast(_api.PyCapsule_GetPointer(capsule, _NAME), POINTER(_Managed))
     _api.PyCapsule_SetName(capsule, _USED)
     return Taken(managed)

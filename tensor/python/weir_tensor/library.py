@@ -109,9 +109,9 @@ def text(raw: bytes) -> str:
 def word(what: str, value: str) -> bytes:
     """Encodes a string for the library, which expects it to be zero-terminated."""
     if not isinstance(value, str):
-        raise TypeError(f"{what} is text, not {value!r}")
+        raise TypeError(f"{what} must be text, not {value!r}")
     if "\0" in value:
-        raise ValueError(f"{what} has no NUL in it, as {value!r} does")
+        raise ValueError(f"{what} must not contain NUL, as {value!r} does")
     return value.encode()
 
 

@@ -12,7 +12,7 @@ class _Shared:
     def __init__(self, bytes_: int) -> None:
         self.address = lib.weir_tensor_empty(max(bytes_, 1))
         if not self.address:
-            raise TooMuch(f"there is no shared memory of {bytes_} bytes", TooMuch.code)
+            raise TooMuch(f"cannot allocate {bytes_} bytes of shared memory", TooMuch.code)
 
     def __del__(self) -> None:
         if self.address:

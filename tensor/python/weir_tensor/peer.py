@@ -117,7 +117,7 @@ class Peer:
         base, targets, ordered = fetched.place()[0], [], set()
         for key, offset, _, kind, bits, lanes, shape in layout.rows:
             if key not in out:
-                raise ShapeMismatch(f"out has no '{key}', which the tree has", ShapeMismatch.code)
+                raise ShapeMismatch(f"out lacks '{key}', which the tree has", ShapeMismatch.code)
             into = describe(out[key], True, ordered)
             if (into.kind, into.bits, into.lanes, into.shape) != (kind, bits, lanes, shape):
                 raise ShapeMismatch(f"out['{key}'] has another dtype or shape than the tree's, {shape}",
