@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Bytes of used_memory that a key of each small shape takes in servers of Redis's protocol.
+"""Memory per key (used_memory), for several kinds of small values, in servers that speak Redis's protocol.
 
     bytes_a_key.py SERVER... [--keys N]
 
-Each SERVER is a program (redis-server, bin/weir-server). For each shape the script starts it anew on a Unix
-socket in a folder of its own, because a server may free the keys of the shape before at its leisure. It makes N
-keys and prints a table with a column for each server.
+Each SERVER is a program (redis-server, bin/weir-server). For each kind of value the script starts it anew on a Unix
+socket in its own folder, because a server may free the previous keys lazily. It makes N keys and prints a table with
+a column for each server.
 """
 import argparse
 import os

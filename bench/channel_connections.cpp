@@ -38,7 +38,7 @@ struct Options {
   rdma::ChannelSettings channel;
 };
 
-// Of this process, shared memory included.
+// The memory of this process, including shared memory.
 double resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -51,7 +51,7 @@ double resident_kib() {
   _exit(1);
 }
 
-// What the server says when it is asked: one message of this.
+// The server's report on request, in one message.
 struct Report {
   double resident_kib = 0;
   double posted_bytes = 0;

@@ -1,5 +1,5 @@
-// What the machine allows: the ways in which one process can write into another's memory, with nothing around
-// them. Compare the NIC's WRITE with the row of its tier (docs/measurements).
+// The machine's limits: the ways in which one process can write into another's memory, without any protocol.
+// Compare the NIC's WRITE with the row of its tier (docs/measurements).
 //
 //   mapped      memcpy into memory that both processes map
 //   vm_writev   process_vm_writev into the other's private memory

@@ -36,8 +36,9 @@ struct EchoOptions {
   }
 };
 
-// serve(tell) runs in a child, which tells a line when it serves, "! ..." if it cannot, and then is killed;
-// measure(line, in_flight, child) here, for each number. The exit status.
+// serve(tell) runs in a child process, which reports its address with tell() once it serves, or "! ..." if it
+// cannot, and is finally killed. measure(line, in_flight, child) runs here, for each number of calls in
+// flight. Returns the exit status.
 template <class Serve, class Measure>
 int run_echo(const EchoOptions& options, Serve serve, Measure measure) {
   int pipe_ends[2];
@@ -66,8 +67,8 @@ int run_echo(const EchoOptions& options, Serve serve, Measure measure) {
   return serves ? 0 : 1;
 }
 
-// A short phase to warm up, then the one that counts and is printed. phase(until, nanoseconds) makes calls
-// until then and notes how long each took; how many failed.
+// Runs a short phase to warm up, then the phase that is measured and printed. phase(until, nanoseconds) makes
+// calls until `until`, records how long each took, and returns how many failed.
 template <class Phase>
 void print_echo(std::string_view name, const EchoOptions& options, int in_flight, pid_t server, Phase phase) {
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-// What makes the echo programs' rows comparable: a core for each end, and the row itself.
+// What makes the rows of the echo programs comparable: a core for each end, and the row itself.
 #pragma once
 
 #include <fmt/core.h>
@@ -33,7 +33,7 @@ struct EchoRow {
   std::vector<std::uint64_t>& nanoseconds;  // of each call; gets sorted
   std::uint64_t failed = 0;
 
-  // Without an end of line: a program may have more to say.
+  // Without a line end: the program may append more.
   void print() {
     std::ranges::sort(nanoseconds);
     const auto at = [&](double q) {

@@ -12,7 +12,7 @@
 
 namespace weir::bench {
 
-// Ends the process, which may be a forked one, if there is none.
+// Ends the process, which may be a forked one, if the engine cannot be opened.
 inline rdma::Engine& open_engine(asio::io_context& io) {
   const char* wanted = std::getenv("WEIR_RDMA_PROVIDER");
   rdma::ProviderOptions options;

@@ -29,7 +29,7 @@ struct Call {
   grpc::ServerAsyncResponseWriter<Text> responder{&context};
 };
 
-// One request at a time, again and again.
+// Serves one request at a time, repeatedly.
 class Served {
  public:
   Served(Echo::AsyncService& service, grpc::ServerCompletionQueue& queue) : service_(service), queue_(queue) {

@@ -66,7 +66,7 @@ void row(const rdma::ProtectionDomain& pd, const char* name, rdma::MemoryPoolOpt
     last = burst(pool, wanted / bytes, bytes);
     most = std::max(most, pool.stats().slab_bytes);
     if (i > 0) us.push_back(last.us);  // the first burst finds an empty pool in each row
-    // What was free all the time between two trims goes.
+    // Blocks that stayed free between two trims are released.
     pool.trim();
     pool.trim();
   }

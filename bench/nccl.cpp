@@ -101,7 +101,7 @@ class End {
           "isend");
     return request;
   }
-  // Of `group` messages from `number` on.
+  // Receives `group` messages, starting with number `number`.
   void* try_receive(std::uint64_t number, int group) {
     std::array<void*, 8> data{}, regions{}, profiles{};
     std::array<std::size_t, 8> sizes{};
@@ -126,7 +126,7 @@ class End {
     return yes != 0;
   }
 
-  // `count` messages with `outstanding` under way.
+  // Sends `count` messages, with `outstanding` in flight.
   void send_all(std::uint64_t count) {
     std::vector<void*> requests(static_cast<std::size_t>(options_.outstanding));
     std::uint64_t sent = 0, finished = 0;

@@ -50,11 +50,11 @@ struct Traffic {
 
 struct Outcome {
   double per_second = 0, p50_us = 0, p99_us = 0;
-  // Of the client's channel and engine, for each message.
+  // From the client's channel and engine, per message.
   double frames = 0, signalled = 0, acks = 0, wake_ups = 0;
 };
 
-// Answers what comes; messages stay where they were received until their answer could be sent.
+// Answers messages, which stay in their receive buffers until the answer can be sent.
 class Answering {
  public:
   Answering(rdma::Channel channel, Answer answer) : channel_(std::move(channel)), answer_(answer) {

@@ -52,7 +52,7 @@ struct Measured {
   std::uint64_t failed = 0;
 };
 
-// All calls send the same `text`; `back` is this one's own.
+// All calls send the same `text`; `back` belongs to this call.
 asio::awaitable<void> call_again_and_again(rpc::Client& client, const Options& options,
                                            const std::string& text, std::vector<std::byte>& back,
                                            Clock::time_point until, Measured& into, int& running) {

@@ -1,5 +1,4 @@
-// Echo of plain bytes over TCP: what the kernel allows any RPC to reach, in the row
-// format of rpc_echo_bench.
+// Echo of raw bytes over TCP: the kernel's limit for any RPC, in the row format of rpc_echo_bench.
 //
 //   socket_echo_bench --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
 //
@@ -45,7 +44,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // How many bytes came; 0 if none did, and open() says whether any will.
+  // Returns how many bytes arrived; if 0, open() says whether more may come.
   std::size_t receive() {
     const ssize_t came = recv(fd_, scratch.data(), scratch.size(), MSG_DONTWAIT);
     open_ = came > 0 || (came < 0 && errno == EAGAIN);
@@ -78,7 +77,7 @@ class Connection {
   bool full_ = false, open_ = true;
 };
 
-// `ready` gives how much is to be sent to who is ready.
+// Waits for events. `ready` is called for each ready connection, and returns how many bytes to send on it.
 template <class Ready>
 void wait(int epoll, Ready ready) {
   std::array<epoll_event, 256> events;
@@ -134,8 +133,8 @@ struct Caller : Connection {
   std::size_t came = 0;  // of the next answer
 };
 
-// What came for `caller` ends calls, in whose place others begin while there is time: as many bytes are to be
-// sent. `running` counts those under way.
+// Ends the calls whose replies arrived, and starts new ones in their place until `until`; returns how many
+// bytes to send. `running` counts calls in flight.
 std::size_t take(Caller& caller, std::size_t bytes, Clock::time_point until, std::vector<std::uint64_t>& took,
                  int& running) {
   caller.came += caller.receive();

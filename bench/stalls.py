@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a key-value server answers nobody while it removes a lot, grows a table, or reaches a memory limit.
+"""How long a key-value server blocks all clients while it removes a lot, grows a table, or reaches a memory limit.
 
 usage: bench/stalls.py [--build build/release] [--repeat N]
 
@@ -81,7 +81,7 @@ def expiry(client):
 
 
 def growth(client):
-    """Returns the longest time of 100 SETs, after as many small blocks were freed as two such sets have."""
+    """Returns the longest time of 100 SETs, after two large sets of small blocks were freed."""
     for key in ("s", "t"):
         make_set(client, key)
     client.call("FLUSHALL", "SYNC")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Tensors from Python beside perftest, ZeroMQ, gRPC, Gloo and TensorPipe, in one run.
 
-Each row fetches from a server in a process of its own, ours and its peer's in turn, REPEAT times, and shows the best of each,
-the medians in brackets, and the ratio of the bests. What a peer needs and is not installed or not built (perftest, python3-zmq,
-python3-grpcio, libgloo-dev, libtensorpipe-dev) leaves its rows out. The load of the machine before and after stands at the end.
-Prints Markdown. Nothing here passes or fails.
+Each row fetches from a server in another process, alternating between ours and its peer's, REPEAT times. It shows the best of
+each, the medians in brackets, and the ratio of the bests. If what a peer needs (perftest, python3-zmq, python3-grpcio,
+libgloo-dev, libtensorpipe-dev) is not installed or not built, its rows are left out. The load of the machine before and after is
+printed at the end. Prints Markdown. Nothing here passes or fails.
 
-Debian's Python has its packages: /usr/bin/python3 bench/tensor.py. --all is everything that is said of tensors, in less than
-eight minutes on an idle machine: these rows, killed hubs, torn fetches and nccl.py's table.
+Debian's Python has its packages: /usr/bin/python3 bench/tensor.py. --all measures everything that the documentation says of
+tensors, in less than eight minutes on an idle machine: these rows, killed hubs, torn fetches and nccl.py's table.
 """
 import argparse
 import os
@@ -23,8 +23,8 @@ import nic
 
 MIB = 1 << 20
 LARGE, SMALL, LEAVES, LEAF = 64 * MIB, 4096, 10_000, 4096
-VIEWS, VIEW = 100_000, 416  # as many bytes, but for a hundredth
-MANY = 64  # names at once
+VIEWS, VIEW = 100_000, 416  # about as many bytes as those leaves
+MANY = 64  # names fetched at once
 
 
 def load_ours(build):
@@ -34,7 +34,7 @@ def load_ours(build):
     return weir_tensor
 
 
-# --- servers: print where they are, serve until they are killed
+# --- servers: print their address, serve until they are killed
 
 def published(weir_tensor, name):
     import numpy
@@ -124,7 +124,7 @@ def fetcher(build, kind, name, address):
 
 
 def seconds_each(build, kind, scheme, name, count, cores):
-    """The client's part runs in a process of its own, too: this one has both libraries of nobody."""
+    """Runs the client in another process, too, so that the compared systems' libraries never share one."""
     words = [sys.executable, "-B", __file__, "--build", str(build)]
     server = subprocess.Popen(["taskset", "-c", str(cores[1]), *words, "--serve", kind, "--scheme", scheme, "--name", name],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -193,7 +193,7 @@ def rows(build, cores, scale):
     private, shared = rate(of("tensor", "large", 60), LARGE), rate(of("tensor", "large.shared", 60), LARGE)
     yield "64 MiB into out=, private memory", "GB/s", ">= 0.9", private, "ib_write_bw", write_bw([])
     yield "64 MiB into out=, weir_tensor.empty()", "GB/s", ">= 0.85", shared, "ib_write_bw --share-memory", write_bw(nic.SHARED)
-    # The same bytes each time stay in a cache where there are few of them.
+    # Few enough bytes stay in a cache if they are the same each time.
     yield "64 MiB into out=, private memory", "GB/s", "", private, "ib_write_bw of 64 MiB", write_bw([], LARGE)
     yield "64 MiB into out=, weir_tensor.empty()", "GB/s", "", shared, "ib_write_bw of 64 MiB, --share-memory", write_bw(nic.SHARED, LARGE)
     small = of("tensor", "small", 20000)
@@ -220,7 +220,7 @@ def rows(build, cores, scale):
 
 
 def run_rest(build, scale, kills, fetches):
-    """Killed hubs and torn fetches, as the tests of the same names count them, and NCCL's plugin."""
+    """Killed hubs and torn fetches, as counted by the tests of the same names, and NCCL's plugin."""
     print("\n| what | seen |\n|---|---|")
     for what, program, variable, count in (("hub killed", "tensor_killed_hub_test", "WEIR_TEST_KILLS", kills),
                                            ("fetches under a writer at full speed", "tensor_torn_test", "WEIR_TEST_FETCHES", fetches)):

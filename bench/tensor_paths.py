@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Who should move a tensor's bytes: the hub by WRITE, or the reader by READ? By size and memory tier, in one run.
+"""Should the hub WRITE a tensor's bytes, or the reader READ them? By size and memory tier, in one run.
 
-One hub, and one reader with two peers of it, which differ in read_from_bytes: one never READs, one always does. They fetch the
-same array in turn, into the same memory, in rounds; shown are the best of all fetches, the medians in brackets, the ratio
-of the bests, and the processor time that a fetch cost the hub and the reader. Private memory is numpy's, which the kernel copies; shared memory is
-weir_tensor.empty(), which the other process's software NIC maps. The load of the machine before and after stands at the end.
-Prints Markdown. Nothing here passes or fails.
+One hub, and one reader with two peers that differ in read_from_bytes: one never READs, the other always does. They fetch the same
+array in turn, into the same memory, in rounds. The table has the best of all fetches, the medians in brackets, the ratio of the
+bests, and the processor time that a fetch cost the hub and the reader. Private memory is numpy's, which the kernel copies; shared
+memory is weir_tensor.empty(), which the other process's software NIC maps. The load of the machine before and after is printed at
+the end. Prints Markdown. Nothing here passes or fails.
 
 Debian's Python has numpy: /usr/bin/python3 bench/tensor_paths.py
 """
@@ -51,7 +51,7 @@ def serve(build):
 
 
 def processor_seconds(pid):
-    """Of all its threads, by the scheduler's nanoseconds."""
+    """Processor time of all threads of a process, from the scheduler's nanoseconds."""
     return sum(int(task.joinpath("schedstat").read_text().split()[0])
                for task in pathlib.Path(f"/proc/{pid}/task").iterdir()) / 1e9
 
