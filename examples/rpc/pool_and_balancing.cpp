@@ -20,7 +20,7 @@ struct Desk {
 };
 }  // namespace demo
 
-// It may run twice, so that it is called again when a connection is lost. Said where both ends see it.
+// It may run twice, so it is called again if a connection is lost. Declared where both ends see it.
 template <>
 inline constexpr bool weir::rpc::idempotent<&demo::Desk::who> = true;
 
@@ -29,7 +29,8 @@ struct Service {
   std::unique_ptr<rpc::Server> server;
 };
 
-// No call waits for a connection while there is another, so at first some servers have more than their share.
+// A call never waits for a connection while another one is ready, so at first some servers get more than
+// their share.
 asio::awaitable<void> connect_all(rpc::Pool& pool) {
   const auto is_connected = [](const rpc::PooledServer& one) { return one.connections > 0; };
   do {

@@ -22,7 +22,7 @@ asio::awaitable<void> ticks(std::uint32_t count, rpc::Writer<Tick> out) {
   for (Tick tick; tick.number < count; ++tick.number) {
     tick.square = tick.number * tick.number;
     const auto written = co_await out.write(tick);  // waits while the caller does not read
-    if (!written) co_return;                        // nobody listens any more
+    if (!written) co_return;                        // the caller no longer listens
   }
 }
 

@@ -4,7 +4,7 @@
 Run it from the build tree:
     WEIR_TENSOR_LIBRARY=build/release/lib/libweir_tensor.so.0 PYTHONPATH=tensor/python examples/tensor/follow_state_dict.py
 
-Each reader gets whole versions only: all arrays of what it gets are of the same step. One that is slower than the trainer
+Each reader gets only whole versions: all arrays of a version are from the same step. A reader that is slower than the trainer
 skips steps.
 """
 import asyncio
@@ -19,7 +19,7 @@ READERS, LAYERS, LAST_STEP = 8, 20, 30
 
 
 def state_dict(step: int) -> dict:
-    """New arrays each time: what was published must not change while somebody reads it."""
+    """Makes new arrays each time, because published arrays must not change while they are being read."""
     layers = {f"layer{i}.weight": numpy.full((64, 10 * i + 1), step, "float32") for i in range(LAYERS)}
     return layers | {f"layer{i}.bias": numpy.full(64, step, "float32") for i in range(LAYERS)} | {"step": numpy.array(step)}
 
@@ -42,15 +42,15 @@ def reader(address: str) -> int:
 
 
 def main() -> None:
-    processes = multiprocessing.get_context("spawn")  # a hub is of the process that made it
-    # The hub goes first: readers that still follow hear of it.
+    processes = multiprocessing.get_context("spawn")  # a hub works only in the process that made it
+    # The hub is closed first: readers that still follow get an error.
     with concurrent.futures.ProcessPoolExecutor(READERS, processes) as pool, weir_tensor.listen("rdma://127.0.0.1:0") as hub:
         readers = [pool.submit(reader, hub.address) for _ in range(READERS)]
         while hub.stats()["connections"] < READERS and not any(each.done() for each in readers):
             time.sleep(0.01)
         for step in range(1, LAST_STEP + 1):
             hub.publish_tree("model", state_dict(step))
-        seen = [each.result() for each in readers]  # or what went wrong with it
+        seen = [each.result() for each in readers]  # raises what went wrong in a reader
     print(f"{READERS} readers saw step {LAST_STEP}; none saw a mixture; versions they got: {min(seen)} to {max(seen)}")
 
 

@@ -1,5 +1,5 @@
-// A hub and a reader of its arrays, in one program so that it can be run as it is. Two programs do the same:
-// what the hub does in one, what the peer does in the other.
+// A hub and a reader of its arrays, in one program so that it can be run on its own. In two programs, one
+// does the hub's part and the other the peer's.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ int main() {
   namespace tensor = weir::tensor;
   const weir::rdma::Provider provider = must(weir::rdma::load_provider({}));
 
-  // The hub: the array stays where it is, and the shared_ptr keeps it there while anybody reads it.
+  // The hub: the array stays where it is; the shared_ptr keeps it alive as long as it is being read.
   const auto hub = must(tensor::Hub::listen("rdma://127.0.0.1:0", provider));
   const tensor::DType float32{2, 32, 1};
   const auto publish = [&](float value) {
@@ -37,7 +37,7 @@ int main() {
   };
   publish(1.5F);
 
-  // The peer: what it fetches is one version, whole.
+  // The peer: it fetches one whole version.
   const auto peer = must(tensor::Peer::connect(hub->address(), provider));
   tensor::Fetched fetched = must(peer->fetch("layer1.w"));
   const auto print = [](const tensor::Fetched& each) {

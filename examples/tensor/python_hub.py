@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A hub in Python for a peer in any language: publishes arrays, runs the command with the hub's address behind its words,
-and shows what the command pushed.
+"""A hub in Python for a peer in any language: publishes arrays, runs the given command with the hub's address as its last
+argument, and shows what the command pushed.
 
     WEIR_TENSOR_LIBRARY=build/release/lib/libweir_tensor.so.0 PYTHONPATH=tensor/python \\
         examples/tensor/python_hub.py build/release/bin/tensor_peer_of_python
