@@ -41,7 +41,7 @@ TEST_F(CatalogueTest, metadata_have_a_new_number_when_they_change) {
   EXPECT_EQ(id(8), first);
   const std::uint64_t second = id(16);
   EXPECT_NE(second, first);
-  EXPECT_NE(id(8), first);  // a number is never used again
+  EXPECT_NE(id(8), first);  // numbers are not reused
 }
 
 TEST_F(CatalogueTest, revokes_the_oldest_of_more_than_keep) {

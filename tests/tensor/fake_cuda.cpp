@@ -1,6 +1,6 @@
-// A libcuda.so.1 for machines without a GPU: "GPU memory" is host memory at an address that is none, so who
-// takes it for host memory crashes; a copy happens when its stream is waited for, so who does not wait sees
-// old bytes. What the tests ask it for is at the end.
+// A libcuda.so.1 for machines without a GPU. "GPU memory" is host memory behind an invalid address, so code
+// that takes it for host memory crashes. Copies happen only when their stream is waited for, so code that
+// does not wait sees old bytes. Functions for the tests are at the end.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

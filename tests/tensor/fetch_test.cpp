@@ -1,5 +1,5 @@
-// Publishing and fetching end to end: every size by every way, versions, metadata that changes, waiting, and
-// what a peer sees when the hub goes.
+// Publishing and fetching end to end: every size in every way, versions, changing metadata, waiting, and what
+// a peer sees when the hub goes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ TEST(Fetch, waits_for_a_newer_version) {
   must(peer->fetch("a"));
   const auto next = peer->start("a", {.newer_than = 1, .timeout = 30s});
   const auto unborn = peer->start("b", {.timeout = 30s});
-  EXPECT_EQ(values(must(peer->fetch("a"))), *numbers(10, 1));  // not held up by those that wait
+  EXPECT_EQ(values(must(peer->fetch("a"))), *numbers(10, 1));  // not delayed by the waiting ones
   publish(*hub, "b", numbers(5, 7));
   publish(*hub, "a", numbers(10, 2));
   const Fetched fetched = must(peer->wait(next, 30s));
@@ -160,7 +160,7 @@ TEST(Fetch, many_at_once_share_a_message) {
       ASSERT_EQ(values(*got[i]), *numbers(512, i));
     }
   };
-  fetch_all();  // learns what there is
+  fetch_all();  // learns names and metadata
   const HubStats before = hub->stats();
   fetch_all();
   const HubStats after = hub->stats();
@@ -212,13 +212,12 @@ TEST(Fetch, threads_share_a_peer) {
   EXPECT_EQ(peer->stats().fetches, 800U);
 }
 
-// The writer fills memory again as soon as it is let go of: a version that was let go of too early would be
-// seen.
+// The writer overwrites memory as soon as it is released, so a version released too early would show.
 TEST(Fetch, is_never_torn_and_never_goes_back_under_a_fast_writer) {
   const auto hub = make_hub({.keep = 1});
   std::atomic<bool> stop = false;
   std::jthread writer([&] {
-    // What the owner's last reference does is what a program does with memory that it gets back.
+    // The owner's destructor does what a program does with memory that it gets back.
     for (std::uint64_t version = 1; !stop; ++version) {
       Numbers array = numbers(10'000, version);
       std::vector<std::uint64_t>* raw = array.get();
@@ -233,7 +232,7 @@ TEST(Fetch, is_never_torn_and_never_goes_back_under_a_fast_writer) {
     while (seen < 100) {
       const auto fetched = peer->fetch("a", {.newer_than = last, .timeout = 30s});
       if (!fetched) {
-        // A reader that reads itself may lose its version, and its connection with it.
+        // A reader that READs may lose its version, and with it its connection.
         ASSERT_TRUE(fetched.error().code == Errc::superseded || fetched.error().code == Errc::peer_gone)
             << fetched.error().what;
         ASSERT_LT(++superseded, 100'000);
@@ -265,7 +264,7 @@ TEST(Fetch, hears_which_hub_is_gone_and_connects_to_the_next) {
 
   auto next = must(Hub::listen(address, testing_support::test_provider()));
   publish(*next, "a", numbers(10, 2));
-  // Version 1 of the old hub is not what this one's version 1 is.
+  // Version 1 of the old hub has nothing to do with version 1 of this one.
   const Fetched fetched = must(peer->fetch("a", {.newer_than = 1, .generation = old}));
   EXPECT_EQ(fetched.version, 1U);
   EXPECT_EQ(fetched.generation, next->generation());
@@ -307,7 +306,7 @@ TEST(Hub, lets_go_of_what_nobody_reads) {
   EXPECT_FALSE(seen.expired());
   must(peer->fetch("a"));
   publish(*hub, "a", numbers(100, 2));
-  must(peer->fetch("a"));  // the hub has seen the completion of the one before
+  must(peer->fetch("a"));  // the hub has now seen the previous completion
   EXPECT_TRUE(seen.expired());
   EXPECT_EQ(hub->live_bytes(), 800U);
 }

@@ -1,4 +1,4 @@
-// Followers: destinations are at the hub before there are versions for them.
+// Followers: destinations are posted at the hub before versions exist for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using testing_support::publish;
 using testing_support::test_provider;
 using testing_support::values;
 
-// Whether it holds within 30 s.
+// Whether `holds` becomes true within 30 s.
 bool eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   while (!holds())
@@ -34,7 +34,7 @@ TEST(Follow, gives_each_version_once_and_in_order) {
   const auto follower = peer->follow("a");
   EXPECT_EQ(follower->next(1ms).error().code, Errc::timed_out);
   for (std::uint64_t version = 1; version <= 50; ++version) {
-    const std::size_t count = version < 25 ? 1000 : 200'000;  // and once with other metadata
+    const std::size_t count = version < 25 ? 1000 : 200'000;  // metadata change once
     publish(*hub, "a", numbers(count, version));
     const Fetched got = must(follower->next(30s));
     EXPECT_EQ(got.version, version);
@@ -51,16 +51,15 @@ TEST(Follow, a_version_is_written_while_the_program_does_something_else) {
   publish(*hub, "a", numbers(1000, 1));
   must(follower->next(30s));
   publish(*hub, "a", numbers(1000, 2));
-  must(follower->next(30s));  // the destinations are for these metadata now
-  // One request for the first version, four when that had come, and one when the second had: all are at the
-  // hub.
+  must(follower->next(30s));  // the destinations now fit these metadata
+  // One request for the first version, four after it arrived, and one after the second: all are at the hub.
   constexpr std::uint64_t requests = 6;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(follower->next(1ms).error().code, Errc::timed_out);
     return hub->stats().requests == requests;
   }));
   const std::uint64_t written = hub->stats().written;
-  // Nothing of the reader runs: what comes needs no request of its own.
+  // No code of the reader runs, so versions arrive without further requests.
   for (std::uint64_t version = 3; version <= 5; ++version) {
     publish(*hub, "a", numbers(1000, version));
     eventually([&] { return hub->stats().written >= written + version - 2; });
@@ -100,7 +99,7 @@ TEST(Follow, goes_on_with_the_newest_when_what_it_was_offered_was_superseded) {
   };
   ASSERT_TRUE(eventually(requested));
   publish(*hub, "a", numbers(1000, 1));
-  // The reader does not answer: it would have to make room first.
+  // The reader does not answer, because it would have to allocate memory first.
   ASSERT_TRUE(eventually([&] { return hub->stats().metadata_updates == 1; }));
   publish(*hub, "a", numbers(1000, 2));
   ASSERT_TRUE(eventually([&] { return hub->stats().superseded == 1; }));
@@ -117,7 +116,7 @@ TEST(Follow, skips_what_came_while_the_program_was_busy_for_long) {
   EXPECT_EQ(must(follower->next(30s)).version, 1U);
   for (std::uint64_t version = 2; version <= 40; ++version) {
     publish(*hub, "a", numbers(10, version));
-    (void)hub->stats();  // the hub's thread has looked
+    (void)hub->stats();  // the hub's thread has processed the publication
   }
   std::uint64_t last = 1;
   int seen = 0;

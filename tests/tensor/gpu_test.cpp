@@ -1,4 +1,4 @@
-// Over the driver of fake_cuda.cpp, which this program is linked to: the loader finds it first.
+// Uses the driver in fake_cuda.cpp, which this program is linked with, so the loader finds it first.
 #include "tensor/gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// Where the fake has its "GPU memory".
+// The fake's "GPU memory" for a host address.
 void* gpu_address(void* host) {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(host) + (std::uint64_t{1} << 60));
 }

@@ -1,4 +1,4 @@
-// A hub that lies costs its reader a typed error, and no memory that the reader did not offer.
+// A hub that lies costs its reader a typed error, but no memory that the reader did not offer.
 #include <gtest/gtest.h>
 
 #include "tests/tensor/raw_hub.hpp"
@@ -72,7 +72,7 @@ const std::vector<Lie>& lies() {
       {"two_lies_at_once",
        [](RdmaLink& link, const wire::Request& request) {
          link.send(update(request.index + 64, 8));
-         link.send(update(request.index, std::uint64_t{1} << 45));  // nobody's any more
+         link.send(update(request.index, std::uint64_t{1} << 45));  // after the end
        },
        Errc::protocol},
       {"an_error_that_is_none",
@@ -91,7 +91,7 @@ TEST_P(LyingHub, costs_its_reader_a_typed_error) {
   const RawHub hub(lie.answer);
   const auto peer = Peer::connect(hub.address(), test_provider());
   ASSERT_TRUE(peer) << peer.error().what;
-  for (int round = 0; round < 2; ++round) {  // and again, on a new connection where the first was ended
+  for (int round = 0; round < 2; ++round) {  // twice: on a new connection, if the first was ended
     const auto failed = (*peer)->fetch("a", {.timeout = std::chrono::seconds(5)});
     ASSERT_FALSE(failed) << lie.name;
     EXPECT_EQ(failed.error().code, lie.expected) << lie.name << ": " << failed.error().what;

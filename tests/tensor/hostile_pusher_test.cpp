@@ -1,4 +1,4 @@
-// A peer that lies about what it pushes loses its own connection at most; the hub keeps nothing of it.
+// A peer that lies about what it pushes loses at most its own connection; the hub keeps none of it.
 #include <gtest/gtest.h>
 
 #include "tests/tensor/raw_reader.hpp"
@@ -31,7 +31,7 @@ struct HostilePusher : testing::Test {
     EXPECT_TRUE(nothing_is_held());
     EXPECT_EQ(honest->stats().connects, 1U);
   }
-  // The hub's thread may hear of an end later than the one who was thrown out.
+  // The hub's thread may notice the end later than the peer does.
   bool nothing_is_held() const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (hub->stats().pushed_held_bytes > 0 && std::chrono::steady_clock::now() < deadline) {
@@ -51,7 +51,7 @@ struct HostilePusher : testing::Test {
             .to = to,
             .record = {.generation = hub->generation(), .bytes = bytes->size(), .index = index}};
   }
-  // The hub thinks that a push of 8000 bytes is coming.
+  // Makes the hub expect a push of 8000 bytes.
   static wire::Memory begin(RawReader& raw, std::uint32_t index) {
     raw.link().send(push(index, 8000));
     return std::get<wire::ReRequest>(raw.next()).to;
@@ -131,7 +131,7 @@ TEST_F(HostilePusher, what_it_was_lent_is_given_back_when_it_cancels_or_goes) {
     raw.link().send(wire::Cancel{65});
     EXPECT_EQ(std::get<wire::ErrorStatus>(raw.next()).code, Errc::timed_out);
     EXPECT_EQ(hub->stats().pushed_held_bytes, 0U);
-    // The place is nobody's to write to any more.
+    // The memory must no longer be writable.
     raw.link().write(transfer(to, 65));
     EXPECT_TRUE(raw.is_thrown_out());
   }

@@ -1,5 +1,5 @@
-// A peer with wild addresses, lengths, numbers and generations loses its own connection at most: a reader
-// that was there before fetches on.
+// A peer with wild addresses, lengths, numbers and generations loses at most its own connection; a reader
+// that was connected before keeps fetching.
 #include <gtest/gtest.h>
 
 #include "tests/tensor/raw_reader.hpp"
@@ -25,7 +25,7 @@ struct Hostile : testing::Test {
     EXPECT_EQ(values(must(honest->fetch("a"))), *numbers(1000, 7));
     EXPECT_EQ(honest->stats().connects, 1U);
   }
-  // What the hub says to a first request.
+  // The hub's answer to a first request.
   wire::MetadataUpdate update_for(RawReader& raw, std::uint32_t index) {
     raw.link().send(wire::Request{.index = index, .name = "a"});
     return std::get<wire::MetadataUpdate>(raw.next());
@@ -81,7 +81,7 @@ TEST_F(Hostile, a_version_of_another_generation_says_nothing_about_ours) {
   RawReader raw(*hub);
   raw.link().send(wire::Request{.index = 65, .newer_than = ~0ULL, .generation = 1, .name = "a"});
   EXPECT_EQ(std::get<wire::MetadataUpdate>(raw.next()).version, version);
-  // A number of another hub's names nothing of ours.
+  // A name id of another hub means nothing here.
   raw.link().send(wire::Request{.index = 66, .name_id = 1, .generation = 1});
   EXPECT_EQ(std::get<wire::ErrorStatus>(raw.next()).code, Errc::peer_gone);
   raw.link().send(wire::Request{.index = 67, .name_id = 99, .generation = hub->generation()});
@@ -97,25 +97,25 @@ TEST_F(Hostile, a_reader_that_never_comes_back_does_not_keep_versions) {
   EXPECT_EQ(update_for(raw, 65).version, 2U);
   for (int i = 0; i < 2; ++i) {
     publish(*hub, "a", numbers(1000, 1));
-    update_for(raw, 66U + static_cast<std::uint32_t>(i));  // holds it
+    update_for(raw, 66U + static_cast<std::uint32_t>(i));  // holds the version
   }
   EXPECT_FALSE(seen.expired());
-  publish(*hub, "a", numbers(1000, 7));  // the third that is superseded: keep is 2
+  publish(*hub, "a", numbers(1000, 7));  // the third superseded version; keep is 2
   const auto status = std::get<wire::ErrorStatus>(raw.next());
   EXPECT_EQ(status.index, 65U);
   EXPECT_EQ(status.code, Errc::superseded);
-  (void)hub->stats();  // the hub's thread is done with it
+  (void)hub->stats();  // the hub's thread has finished with it
   EXPECT_TRUE(seen.expired());
 }
 
-// Answers to a frame are no more than its connection may let wait: it is thrown out, and nobody else.
+// Answers to one frame may not exceed what its connection may queue: only that connection is ended.
 TEST_F(Hostile, frames_full_of_small_messages_cost_its_own_connection) {
   RawReader raw(*hub);
-  for (std::uint32_t i = 0; i < 1000; ++i) raw.link().send(wire::Cancel{i});  // means nothing
+  for (std::uint32_t i = 0; i < 1000; ++i) raw.link().send(wire::Cancel{i});  // an index without a request
   EXPECT_EQ(update_for(raw, 65).data_bytes, 8000U);
   for (std::uint32_t i = 0; i < 1000; ++i)
     raw.link().send(wire::Request{.index = 128 + i, .wait = true, .name = "b"});
-  EXPECT_TRUE(raw.is_thrown_out());  // slots are used once at a time
+  EXPECT_TRUE(raw.is_thrown_out());  // a slot was used twice at a time
 }
 
 TEST_F(Hostile, cancelled_requests_are_answered_and_their_slots_free) {

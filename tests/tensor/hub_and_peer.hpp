@@ -1,4 +1,4 @@
-// A hub, a peer, and arrays whose every byte says which version and place it is of.
+// A hub, a peer, and arrays in which every byte identifies its version and place.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline std::unique_ptr<Peer> make_peer(const Hub& hub, const PeerSettings& setti
 
 using Numbers = std::shared_ptr<std::vector<std::uint64_t>>;
 
-// All elements are `value`.
+// An array whose elements are all `value`.
 inline Numbers numbers(std::size_t count, std::uint64_t value) {
   return std::make_shared<std::vector<std::uint64_t>>(count, value);
 }
@@ -50,7 +50,7 @@ inline std::uint64_t publish(Hub& hub, std::string_view name, const Numbers& arr
   return *version;
 }
 
-// What was fetched, as numbers.
+// The fetched bytes as numbers.
 inline std::vector<std::uint64_t> values(const Fetched& fetched) {
   std::vector<std::uint64_t> all(fetched.data.size() / 8);
   if (!all.empty()) std::memcpy(all.data(), fetched.data.data(), all.size() * 8);

@@ -1,5 +1,6 @@
-// A hub for tests that kill it: publishes version after version of "small" and "large", every number of which
-// tells the hub's generation and the version. Usage: tensor_killed_hub ADDRESS; prints "ADDRESS GENERATION".
+// A hub for tests that kill it: publishes version after version of "small" and "large", whose numbers
+// identify the hub's generation and the version. Usage: tensor_killed_hub ADDRESS; prints "ADDRESS
+// GENERATION".
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -18,6 +19,6 @@ int main(int argc, char** argv) {
       std::printf("%s %llu\n", hub->address().c_str(), static_cast<unsigned long long>(hub->generation()));
       std::fflush(stdout);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(300));  // its pace: readers get a share of the core
+    std::this_thread::sleep_for(std::chrono::microseconds(300));  // leaves readers a share of the core
   }
 }

@@ -1,12 +1,12 @@
-// A hub is killed in the middle of anything, again and again: its reader hears of it soon, with the
-// generation of the one that is gone, and never sees a byte that is not of the version and the hub that it is
-// told.
+// A hub is killed at a random moment, again and again. Its reader is told soon, with the generation of the
+// hub that is gone, and never sees a byte that is not of the version and hub that it is given.
 //
-// "Soon" is counted from the end of the hub's process, and without the time in which threads of the reader
-// waited for a core: both are the machine's doing. What is left is ours, and the same on a busy machine.
+// "Soon" is measured from the end of the hub's process, without the time in which threads of the reader
+// waited for a core: both are up to the machine. The rest is our own delay, and does not depend on how busy
+// the machine is.
 //
-// KILLED_SUITE, KILLED_HUBS: how often in every test run, and in the slow one; WEIR_TEST_KILLS: how often
-// now.
+// KILLED_SUITE, KILLED_HUBS: the number of kills in every test run, and in the slow one; WEIR_TEST_KILLS
+// overrides it.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -32,12 +32,12 @@ using testing_support::must;
 using testing_support::test_provider;
 using testing_support::values;
 
-// Kills a process at a time of its own choosing, and says when.
+// Kills a process after a given time, and records when.
 class Killer {
  public:
   Killer(pid_t victim, std::chrono::microseconds life)
       : thread_([this, victim, life] {
-          std::this_thread::sleep_for(life);  // a random instant, which is what is tested
+          std::this_thread::sleep_for(life);  // a random moment, which is the point of the test
           self_ = ::gettid();
           waits_of_reader_ = core_waits_but_of(self_);
           kill_ = Clock::now();
@@ -51,14 +51,14 @@ class Killer {
         }) {}
 
   bool killed() const { return killed_; }
-  // The process has ended, and nobody has waited for it yet.
+  // Waits until the process has ended, without reaping it.
   void join() {
     if (thread_.joinable()) thread_.join();
   }
   struct Delay {
     Clock::duration after_kill, ours;
   };
-  // Of one who heard of it now.
+  // The delay of an error that is seen now.
   Delay heard_now() {
     const Clock::time_point now = Clock::now();
     const std::chrono::nanoseconds waits = core_waits_but_of(self_);
@@ -68,7 +68,7 @@ class Killer {
   }
 
  private:
-  std::atomic<bool> killed_ = false;  // released when the three before are written
+  std::atomic<bool> killed_ = false;  // stored after the members that it guards
   pid_t self_ = 0;
   std::chrono::nanoseconds waits_of_reader_{0};
   Clock::time_point kill_, end_;
@@ -76,7 +76,7 @@ class Killer {
 };
 
 struct KILLED_SUITE : testing::TestWithParam<const char*> {
-  std::uint64_t generation = 0;  // of the hub that runs
+  std::uint64_t generation = 0;  // the running hub's
   std::string address;
   std::unique_ptr<test::PipedChild> child;
 
@@ -109,7 +109,7 @@ TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
   for (int killed_hubs = 0; killed_hubs < kills; ++killed_hubs) {
     const std::string name = random() % 2 == 0 ? "small" : "large";
     const std::chrono::microseconds life(random() % 5000);
-    ASSERT_NO_FATAL_FAILURE(expect_whole(must(peer->fetch("small"))));  // connected to this one
+    ASSERT_NO_FATAL_FAILURE(expect_whole(must(peer->fetch("small"))));  // connected to the running hub
     Killer killer(child->pid(), life);
     std::uint64_t last = 0;
     while (true) {
@@ -122,8 +122,8 @@ TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
         continue;
       }
       if (fetched.error().code == Errc::superseded) continue;
-      // A reader that READs may lose a version that was superseded, and its connection with it: then the hub
-      // may be killed while the reader connects anew.
+      // A reader that READs may lose a superseded version, and with it its connection; then the hub may be
+      // killed while the reader reconnects.
       const bool connecting = fetched.error().code == Errc::unreachable;
       ASSERT_TRUE(connecting || fetched.error().code == Errc::peer_gone) << fetched.error().what;
       if (!killer.killed()) continue;

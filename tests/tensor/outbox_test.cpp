@@ -12,7 +12,7 @@ struct OutboxTest : testing::Test {
   std::vector<std::byte> memory = std::vector<std::byte>(100);
   Outbox outbox;
 
-  // Pieces of these sizes, with a byte between them, so that they are no neighbours.
+  // Pieces of these sizes, with a byte between them so that they are not adjacent.
   Transfer transfer_of(std::initializer_list<std::size_t> sizes, std::uint32_t index = 0) {
     std::vector<Source::Piece> pieces;
     std::size_t at = 0;
@@ -26,7 +26,7 @@ struct OutboxTest : testing::Test {
   }
 };
 
-// As "piece:bytes" one after the other.
+// The next parts as "piece:bytes".
 std::string taken(Outgoing& outgoing, std::size_t parts, std::size_t most_bytes) {
   std::vector<Outgoing::Part> room(parts);
   std::string said;

@@ -1,4 +1,4 @@
-// Pushing end to end: what comes is a version like a published one, within what the hub allows.
+// Pushing end to end: a push becomes a version like a published one, within the hub's limits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ TEST(Push, is_refused_unless_the_hub_was_opened_for_it) {
       const auto pushed = peer->push(row.name, view_of(numbers(1000, 1)));
       EXPECT_EQ(pushed ? Errc::ok : pushed.error().code, row.expected) << row.name << row.settings.names;
     }
-    EXPECT_EQ(peer->stats().connects, 1U);  // a refusal costs no connection
+    EXPECT_EQ(peer->stats().connects, 1U);  // a refused push does not cost the connection
     if (row.expected != Errc::ok) {
       EXPECT_EQ(hub->stats().pushed_held_bytes, 0U);
     }
@@ -107,7 +107,7 @@ TEST(Push, holds_of_the_budgets_what_is_still_there) {
   auto second = make_peer(*hub);
   const Numbers array = numbers(1000, 1);
   for (int round = 0; round < 20; ++round)
-    must(first->push("a", view_of(array)));  // each replaces the one before
+    must(first->push("a", view_of(array)));  // each replaces the previous one
   must(first->push("b", view_of(array)));
   must(first->push("c", view_of(array)));
   const auto full = first->push("d", view_of(array));
@@ -119,7 +119,7 @@ TEST(Push, holds_of_the_budgets_what_is_still_there) {
   const auto all = second->push("f", view_of(array));
   ASSERT_FALSE(all);
   EXPECT_NE(all.error().what.find("push_bytes)"), std::string::npos) << all.error().what;
-  // What the hub's own program replaces or withdraws is given back.
+  // When the hub's own program replaces or withdraws a version, its charge is returned.
   publish(*hub, "d", numbers(1, 1));
   EXPECT_TRUE(hub->withdraw("e"));
   must(second->push("f", view_of(array)));
@@ -143,7 +143,7 @@ TEST(Push, wakes_whoever_waits_at_the_hub_and_elsewhere) {
   EXPECT_EQ(hub->get("b", 0, 1ms).error().code, Errc::not_published);
 }
 
-// Two pushers write the same name as fast as they can; what is read is one push, whole.
+// Two pushers write the same name as fast as they can; every fetch gives one whole push.
 TEST(Push, is_never_torn_under_two_pushers) {
   const auto hub = make_hub({.keep = 1, .push = {.names = "*"}});
   std::atomic<bool> stop = false;

@@ -1,4 +1,4 @@
-// A hub that answers requests as a test wants, and not as a hub would.
+// A hub that answers requests as a test wants, not as a real hub would.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class RawHub {
   static constexpr std::uint64_t generation = 4711;
   using Answer = std::function<void(RdmaLink&, const wire::Request&)>;
 
-  // `answer` runs in the hub's thread, for each request.
+  // `answer` runs in the hub's thread for each request.
   explicit RawHub(Answer answer) : answer_(std::move(answer)) {
     address_ = thread_.run([this] {
       auto engine = rdma::Engine::open(thread_.io(), test_provider());

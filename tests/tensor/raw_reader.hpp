@@ -1,4 +1,4 @@
-// A peer that speaks the protocol's bytes as a test wants them, and not as a reader would.
+// A peer that sends the bytes that a test wants, not those of a real reader.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -33,7 +33,7 @@ class RawReader final : public LinkEvents {
   std::deque<wire::Message>& messages() { return messages_; }
   std::deque<wire::Record>& records() { return records_; }
 
-  // The hub ends the connection.
+  // Whether the hub ends the connection.
   bool is_thrown_out() {
     run_until([this] { return end_.has_value(); });
     return end_.has_value();

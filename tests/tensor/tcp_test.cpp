@@ -1,5 +1,5 @@
-// The same conversation over TCP: what fetch_test and push_test look at, as far as a link can change it; and
-// who falls back to it, and says so.
+// The same conversation over TCP: the parts of fetch_test and push_test that a link can affect; and when a
+// peer or a hub falls back to TCP, and reports it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST_P(TcpSizes, arrive_whole_in_both_directions) {
     EXPECT_TRUE(std::ranges::equal(must(hub->get("pushed")).data, std::as_bytes(std::span(*array))));
   }
   EXPECT_EQ(peer->stats().transport, Transport::tcp);
-  EXPECT_EQ(peer->stats().fallbacks, 0U);  // it was asked for
+  EXPECT_EQ(peer->stats().fallbacks, 0U);  // TCP was requested
   EXPECT_EQ(hub->stats().tcp_connections, 1U);
 }
 INSTANTIATE_TEST_SUITE_P(Arrays, TcpSizes, testing::Values(0, 1, 2049, 1 << 17, 3'000'001));
@@ -196,21 +196,21 @@ TEST(Tcp, a_hub_without_rdma_serves_by_tcp_and_says_so) {
   EXPECT_EQ(values(must(peer->fetch("a"))), *numbers(10, 1));
 }
 
-// --- who does not keep to the protocol
+// --- peers that break the protocol
 
 std::vector<std::byte> greeting() {
   return wire::encode(wire::Greeting{.window = 2, .records = {0, wire::slots * wire::record_bytes, 0}});
 }
 void append(std::vector<std::byte>& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); }
 
-// A stranger's socket.
+// A socket of a stranger.
 struct Stranger {
   explicit Stranger(const Hub& hub) { socket.connect(*resolve(*parse_address(hub.address()))); }
   void say(const std::vector<std::byte>& bytes) {
-    std::error_code ignored;  // it may have been thrown out meanwhile
+    std::error_code ignored;  // the hub may have closed it meanwhile
     asio::write(socket, asio::buffer(bytes), ignored);
   }
-  // The hub closes; how many bytes came before.
+  // Reads until the hub closes; returns how many bytes came before.
   std::size_t until_closed() {
     std::vector<std::byte> all(1 << 20);
     std::error_code closed;
@@ -249,13 +249,13 @@ TEST(HostileStream, costs_its_own_connection) {
   Row message{"message of nothing", framed(1, 0, 3)};
   append(message.bytes, std::vector<std::byte>(3));
   rows.push_back(message);
-  // A batch whose second message is none.
+  // A batch whose second message is invalid.
   const auto request = wire::encode(wire::Request{.index = 65, .name = "a"});
   Row batch{"half a batch", framed(1, 0, request.size() + 8)};
   append(batch.bytes, request);
   append(batch.bytes, std::vector<std::byte>(8, std::byte{0xff}));
   rows.push_back(batch);
-  // More data for a push than it said.
+  // More data for a push than announced.
   const std::vector<std::byte> block = encode(Metadata{8, {{"", {1, 8, 1}, {8}, 0}}}).value();
   const auto push = wire::encode(wire::Push{
       .index = 65, .data_bytes = 8, .metadata_bytes = block.size(), .name = "b", .metadata = block});

@@ -1,8 +1,9 @@
-// A writer at full speed, and readers by every way: each fetch is one version, whole, and none goes back. The
-// writer fills memory with zeros as soon as it is let go of, so a version that was let go of too early is
-// seen.
+// A writer at full speed, and readers in every way: each fetch gives one whole version, and none goes
+// backwards. The writer overwrites memory with zeros as soon as it is released, so a version released too
+// early shows.
 //
-// TORN_SUITE, TORN_FETCHES: how many in every test run, and in the slow one; WEIR_TEST_FETCHES: how many now.
+// TORN_SUITE, TORN_FETCHES: the number of fetches in every test run, and in the slow one; WEIR_TEST_FETCHES
+// overrides it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ struct Way {
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
-// Memory of versions that nobody reads any more, to be filled again.
+// Memory of versions without readers, to be used again.
 struct Pool {
   std::mutex mutex;
   std::deque<Numbers> spare;
@@ -80,7 +81,7 @@ TEST_P(TORN_SUITE, no_fetch_is_torn_and_none_goes_back) {
   for (int seen = 0; seen < fetches;) {
     const auto fetched = peer->fetch("a", {.newer_than = last, .timeout = 30s, .out = out});
     if (!fetched) {
-      // Of those that were superseded meanwhile nothing is shown. A reader that READs may lose its
+      // A superseded version may fail, but nothing of it is shown. A reader that READs may lose its
       // connection.
       ASSERT_TRUE(fetched.error().code == Errc::superseded || fetched.error().code == Errc::peer_gone)
           << fetched.error().what;

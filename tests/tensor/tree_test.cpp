@@ -15,7 +15,7 @@ TEST(TreeOfTensors, packs_small_ones_and_leaves_large_ones_where_they_are) {
   views.push_back({"l", bytes_type, {large.size()}, large.data()});
   views.push_back({"s", bytes_type, {1}, small[0].data()});
   const Tree tree = make_tree(views, nullptr).value();
-  ASSERT_EQ(tree.data->pieces().size(), 3U);  // the thousand are one
+  ASSERT_EQ(tree.data->pieces().size(), 3U);  // the thousand small ones are one piece
   EXPECT_EQ(tree.data->pieces()[0].size(), 1000U * 128);
   EXPECT_EQ(tree.data->pieces()[1].data(), large.data());
   EXPECT_EQ(tree.data->bytes(), tree.metadata.data_bytes);

@@ -10,7 +10,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Of a frame of one message.
+// The message of a frame that has only one.
 Result<Message> only(std::span<const std::byte> frame) {
   Result<Message> message = take_message(frame);
   if (message && !frame.empty()) return fail(Errc::protocol, "more than one message");
@@ -101,7 +101,7 @@ TEST(TensorWire, a_request_has_a_name_or_its_number) {
   EXPECT_FALSE(only(encode(Request{.index = 1, .name = std::string(1025, 'n')})));
 }
 
-// The layout is fixed: what was recorded once stays readable.
+// The layout is fixed: recorded messages stay readable.
 TEST(TensorWire, layout_is_little_endian) {
   const std::vector<std::byte> bytes = encode(Done{0x01020304});
   EXPECT_EQ(bytes, (std::vector<std::byte>{
@@ -112,7 +112,7 @@ TEST(TensorGreeting, comes_back_and_refuses_others) {
   const Greeting ours{64, 77, {1, slots * record_bytes, 3}};
   std::vector<std::byte> bytes = encode(ours);
   ASSERT_EQ(bytes.size(), greeting_bytes);
-  EXPECT_LE(bytes.size(), 56U);  // what RDMA's connection manager carries
+  EXPECT_LE(bytes.size(), 56U);  // the private data of RDMA's connection manager
   bytes.resize(56);              // padded
   EXPECT_EQ(parse_greeting(bytes).value(), ours);
   bytes[4] = std::byte{version + 1};

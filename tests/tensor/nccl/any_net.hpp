@@ -1,7 +1,7 @@
-// The plugin as NCCL's network transport calls it, whatever version of the interface: opened with dlopen,
-// found by the symbol's name, called in NCCL's order.
+// The plugin as NCCL's network transport calls it, in any version of the interface: opened with dlopen, found
+// by its symbol, called in NCCL's order.
 //
-// A version's own types are converted here, so a test says each thing once. Threading: as the plugin's.
+// Converts each version's own types here, so that tests need only one form. Threading: as the plugin's.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weir::nccl::testing_support {
 
-// What NCCL learns of a device; what a version does not say is as NCCL then takes it.
+// What NCCL learns about a device; what a version lacks has the value that NCCL then assumes.
 struct AnyProperties {
   std::string name, pci_path;
   bool has_pci_path = false;
@@ -34,7 +34,7 @@ class AnyNet {
   virtual bool has_finalize() const = 0;
 
   virtual Status init(LogFunction log) = 0;
-  virtual Status finalize() = 0;  // success where the version has none
+  virtual Status finalize() = 0;  // success if the version has no such function
   virtual Status devices(int* count) = 0;
   virtual Status properties(int device, AnyProperties& properties) = 0;
   virtual Status listen(int device, void* handle, void** listen_comm) = 0;
@@ -53,12 +53,12 @@ class AnyNet {
   virtual Status close_listen(void* comm) = 0;
 };
 
-// Opens the library and finds its table of that version; throws std::runtime_error. The library is closed
-// with the object, as NCCL does after the last communicator.
+// Opens the library and finds the table of that version; throws std::runtime_error. The library is closed
+// with the object, as NCCL closes it after the last communicator.
 std::unique_ptr<AnyNet> open_net(const std::string& library, int version);
 inline constexpr int all_versions[] = {8, 9, 10, 11, 12};
 
-// Keeps what the plugin logs, for tests that want to see it.
+// Collects the plugin's log for tests that check it.
 LogFunction keep_log();
 std::string kept_log();
 

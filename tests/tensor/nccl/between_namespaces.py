@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """NCCL's network plugin between two hosts: the scenarios of the driver test, a rank in each of two network namespaces.
 
-usage: between_namespaces.py PLUGIN PEER    exit status 0: all went well; 1: what did not is printed; 77: skipped, and why
+usage: between_namespaces.py PLUGIN PEER    exit status 0: passed; 1: failed, with the reason printed; 77: skipped, and why
 
-PEER is nccl_test_peer. The ranks' lines go through pipes, as NCCL's go through its bootstrap; what they send goes in packets.
+PEER is nccl_test_peer. The ranks exchange lines through pipes, as NCCL does through its bootstrap; their data go in packets.
 """
 import json
 import os
@@ -23,14 +23,14 @@ LIMIT_S = 120
 
 
 def run(namespaces, plugin, peer, version, scenario, environment):
-    """What went wrong; None: nothing."""
+    """Returns what went wrong, or None."""
     to_second, from_first = os.pipe()
     to_first, from_second = os.pipe()
     ranks = []
     for end, words, hears, says in (("server", ["--first"], to_first, from_first), ("client", [], to_second, from_second)):
         command = [*namespaces.enter(end), peer, *words, plugin, version, scenario, SEED]
         ranks.append(subprocess.Popen(command, stdin=hears, stdout=says, stderr=subprocess.PIPE, text=True, env=environment))
-        os.close(says)  # so that a rank hears the end of the other; its last line may find that one gone
+        os.close(says)  # so that a rank notices the other's end; its last line may then find no reader
     try:
         said = [rank.communicate(timeout=LIMIT_S)[1] for rank in ranks]
     except subprocess.TimeoutExpired:

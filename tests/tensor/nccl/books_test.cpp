@@ -20,7 +20,7 @@ struct Ends {
   GroupBook receiver;
   std::uint64_t opened = 0;
 
-  // irecv() of buffers with these tags; each buffer's address is its tag.
+  // Calls irecv() for buffers with these tags; each buffer's address is its tag.
   void open(const std::vector<std::int32_t>& tags) {
     const auto slot = receiver.next();
     ASSERT_TRUE(slot);
@@ -104,7 +104,7 @@ TEST(NcclBooks, only_immediates_that_name_a_slot_and_member_are_arrivals) {
   EXPECT_FALSE(arrival(0xffffffff));
 }
 
-// Random groups, sends in random order, arrivals late: every message lands where its tag says.
+// Random groups, sends in random order, late arrivals: every message lands where its tag says.
 TEST(NcclBooks, any_order_of_sends_fills_every_group) {
   constexpr std::uint64_t seed = 7;
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -13,7 +13,7 @@ void* operator new(std::size_t bytes) {
   if (void* memory = std::malloc(bytes != 0 ? bytes : 1); memory != nullptr) return memory;
   throw std::bad_alloc();
 }
-// A sanitizer has one of its own, and would miss the delete that goes with it.
+// A sanitizer has its own version, and would not recognise our matching delete.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   if (counting) ++allocations;
   return std::malloc(bytes != 0 ? bytes : 1);

@@ -1,10 +1,10 @@
-// Counts what a thread allocates with new, in this program and in the libraries that it opens (it exports
+// Counts the allocations with new of a thread, in this program and in libraries that it opens (it exports
 // operator new).
 #pragma once
 
 namespace weir::nccl::testing_support {
 
-// Of the calling thread.
+// For the calling thread.
 void start_counting();
 int stop_counting();
 

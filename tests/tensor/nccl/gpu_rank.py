@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """A rank of on_a_gpu.py: NCCL itself (libnccl.so.2 by ctypes) over whatever network its environment names.
 
-usage: gpu_rank.py RANK RANKS FOLDER TASK [SEED]    the last line of its output is a JSON object: what it saw
+usage: gpu_rank.py RANK RANKS FOLDER TASK [SEED]    the last line of its output is its result as a JSON object
 
-Tasks: `check` compares results with known answers, `speed` times all_reduce, `until_error` goes on until NCCL reports an
-error, `torch` is torch.distributed. Every rank can make the data of every other: it is random, of the seed, the rank and the
-case. FOLDER is where ranks meet.
+Tasks: `check` compares results with known answers, `speed` times all_reduce, `until_error` runs until NCCL reports an error,
+`torch` uses torch.distributed. Every rank can compute every other rank's data, which are random numbers from the seed, the rank
+and the case. The ranks meet in FOLDER.
 """
 import ctypes
 import faulthandler
@@ -35,7 +35,7 @@ class _UniqueId(ctypes.Structure):
 
 
 class Nccl:
-    """libnccl.so.2, which torch has loaded. Counts are elements, as NCCL's are; addresses are torch's."""
+    """libnccl.so.2, which torch has loaded. Counts are in elements, as in NCCL; addresses are torch's."""
 
     def __init__(self):
         self.lib = ctypes.CDLL("libnccl.so.2")
@@ -97,7 +97,7 @@ class Communicator:
         self.nccl.ncclBroadcast(at(source), at(into), count(into), kind(into), ctypes.c_int(root), self.handle, self._stream())
 
     def exchange(self, sends, receives):
-        """Lists of (rank, tensor), as one group."""
+        """Sends and receives lists of (rank, tensor), as one group."""
         self.nccl.ncclGroupStart()
         for peer, tensor in sends:
             self.nccl.ncclSend(at(tensor), count(tensor), kind(tensor), ctypes.c_int(peer), self.handle, self._stream())
@@ -106,13 +106,13 @@ class Communicator:
         self.nccl.ncclGroupEnd()
 
     def error(self):
-        """What NCCL says of the communicator; 0: nothing."""
+        """The communicator's asynchronous error; 0: none."""
         status = ctypes.c_int()
         self.nccl.ncclCommGetAsyncError(self.handle, ctypes.byref(status))
         return 0 if status.value == IN_PROGRESS else status.value
 
     def wait(self, limit_s=WAIT_S):
-        """Until the stream is done; NcclError when the communicator fails meanwhile."""
+        """Waits until the stream is done; raises NcclError if the communicator fails meanwhile."""
         done = torch.cuda.Event()
         done.record()
         until = time.monotonic() + limit_s
@@ -150,14 +150,14 @@ def wait_for(file):
 
 
 def sample(seed, rank, case, elements, dtype):
-    """Small whole numbers: their sums are exact in every dtype."""
+    """Small whole numbers, whose sums are exact in every dtype."""
     generator = torch.Generator(device="cuda")
     generator.manual_seed(seed * 1000003 + rank * 1009 + case)
     return torch.randint(0, 8, (elements,), generator=generator, device="cuda").to(dtype)
 
 
 class Checks:
-    """Every operation against known answers."""
+    """Compares every operation with known answers."""
 
     def __init__(self, comm, seed):
         self.comm, self.seed, self.case, self.done = comm, seed, 0, 0
@@ -207,7 +207,7 @@ class Checks:
         comm.exchange([((me + 1) % ranks, mine)], [((me - 1) % ranks, into)])
         self.same("send and receive", into, all_data[(me - 1) % ranks])
 
-        # Another size for each pair; some send nothing.
+        # A different size for each pair; some pairs send nothing.
         size = lambda sender, receiver: elements * ((sender * 3 + receiver * 5) % 4) // 3
         parts = lambda sender, receiver: self.data(200 + sender * ranks + receiver, size(sender, receiver), dtype)
         others = [rank for rank in range(ranks) if rank != me]
@@ -223,7 +223,7 @@ def check(comm, seed, sizes, dtypes):
     for elements in sizes:
         for dtype in dtypes:
             checks.run(elements, dtype)
-    # Several communicators at once, ended in another order than made.
+    # Several communicators at once, ended in another order than they were made.
     if hasattr(comm.nccl.lib, "ncclCommSplit"):
         others = [comm.split(0, comm.rank) for _ in range(3)]
         for _ in range(2):
@@ -260,7 +260,7 @@ def speed(comm):
 
 
 def until_error(comm, folder):
-    """How long until NCCL reports an error, and how long its abort takes."""
+    """Returns how long NCCL takes to report an error, and how long its abort takes."""
     data = torch.ones(1 << 18, dtype=torch.float32, device="cuda")
     into = torch.empty_like(data)
     until, rounds = time.monotonic() + WAIT_S, 0
@@ -286,7 +286,7 @@ def by_torch(rank, ranks, folder):
     total = torch.full((1000,), float(rank + 1), device="cuda")
     dist.all_reduce(total)
     assert bool((total == ranks * (ranks + 1) / 2).all()), "all_reduce"
-    torch.manual_seed(rank)  # other weights on each, until the broadcast of rank 0's
+    torch.manual_seed(rank)  # different weights on each rank, until rank 0's are broadcast
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(300, 300).cuda())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(5):
@@ -304,7 +304,7 @@ def by_torch(rank, ranks, folder):
 def main():
     rank, ranks, folder, task = int(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4]
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else 1
-    faulthandler.dump_traceback_later(WAIT_S + 5, repeat=True)  # where a rank is that hangs in a call
+    faulthandler.dump_traceback_later(WAIT_S + 5, repeat=True)  # shows where a rank hangs in a call
     torch.cuda.set_device(0)
     torch.zeros(1, device="cuda")
     if task == "torch":
@@ -331,4 +331,4 @@ if __name__ == "__main__":
     except Exception:
         traceback.print_exc()
     sys.stdout.flush()
-    os._exit(status)  # an end in order would wait for kernels, and those for ranks that are gone
+    os._exit(status)  # a normal exit would wait for kernels, which wait for ranks that are gone

@@ -1,5 +1,5 @@
-// The structures of each version, byte by byte: a wrong offset crashes users' programs. The numbers are those
-// that the members' order and C's layout rules on x86-64 give.
+// The structures of each version, byte by byte: a wrong offset would crash users' programs. The expected
+// numbers follow from the members' order and C's layout rules on x86-64.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -60,7 +60,7 @@ TEST(NcclLayout, properties_grow_version_by_version) {
   EXPECT_EQ(sizeof(v12::Properties), 128u);
 }
 
-// A table is pointers only: the name, then the functions in order.
+// A table has only pointers: the name, then the functions in order.
 template <class Net>
 std::size_t nth(std::size_t offset) {
   return offset / sizeof(void*);

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""NCCL itself over the plugin, on one GPU: two and more ranks that NCCL takes for hosts of their own.
+"""NCCL itself over the plugin, on one GPU: two or more ranks that NCCL takes for separate hosts.
 
 usage: on_a_gpu.py PLUGIN [--ranks 2,4] [--kills 3] [--speed] [--mps] [--seed N] [--keep FOLDER] [--only CASE,...]
 
-PLUGIN is libnccl-net-weir.so. Exit status 0: all went well; 1: what did not is printed; 77: skipped, for lack of a GPU or of
+PLUGIN is libnccl-net-weir.so. Exit status 0: passed; 1: failed, with the reason printed; 77: skipped, for lack of a GPU or of
 torch, and it says which.
 
-NCCL refuses two ranks on one GPU only where both are on one host. Each rank has an NCCL_HOSTID of its own here, so all of their
-traffic goes through the network, and that is the plugin.
+NCCL refuses two ranks on one GPU only if both are on one host. Here each rank has its own NCCL_HOSTID, so all of their traffic
+goes through the network, which is the plugin.
 
-  --ranks   how many ranks, one case each
-  --kills   how many ranks are killed while they work; what their peers must see within a second is an error
-  --speed   also times all_reduce, beside NCCL's own Socket transport, in turn
-  --mps     NVIDIA's MPS daemon for the ranks (one of our own, ended afterwards): without it two processes' kernels never
-            run together, so speed is how often the GPU changes between them
-  --keep    where NCCL's logs are left
-  --only    of check, torch, versions, devices, kill, faults, speed
+  --ranks   numbers of ranks, one case each
+  --kills   how many ranks are killed while they work; their peers must see an error within a second
+  --speed   also times all_reduce, alternating with NCCL's own Socket transport
+  --mps     runs the ranks under NVIDIA's MPS daemon (one of our own, ended afterwards): without it kernels of two processes
+            never run together, so the speed depends on how often the GPU switches between them
+  --keep    folder for NCCL's logs
+  --only    any of check, torch, versions, devices, kill, faults, speed
 """
 import argparse
 import json
@@ -31,9 +31,9 @@ import time
 
 SKIPPED = 77
 RANK = pathlib.Path(__file__).resolve().with_name("gpu_rank.py")
-CASE_S = 90  # what a case may take, starting torch included
+CASE_S = 90  # limit for one case, including the start of torch
 AFTER_FAILURE_S = 10
-ERROR_S = 1.0  # from a rank's death to the error of its peer
+ERROR_S = 1.0  # limit from a rank's death to its peer's error
 
 
 class Failed(Exception):
@@ -41,7 +41,7 @@ class Failed(Exception):
 
 
 def why_not():
-    """Why it cannot run here; None: it can."""
+    """Why the test cannot run here, or None."""
     try:
         import torch
     except ImportError:
@@ -74,7 +74,7 @@ class Ranks:
         return (self.folder / f"out.{rank}").read_text(errors="replace")
 
     def wait(self, but=()):
-        """What each rank saw, in order; None for those in `but`."""
+        """Returns the results of all ranks, in order; None for those in `but`."""
         until = time.monotonic() + CASE_S
         try:
             while running := [process for process in self.processes if process.poll() is None]:
@@ -96,7 +96,7 @@ class Ranks:
         return seen
 
     def running(self):
-        """Waits until every rank works."""
+        """Waits until all ranks are working."""
         until = time.monotonic() + CASE_S
         while not all((self.folder / f"running.{rank}").exists() for rank in range(self.number)):
             if time.monotonic() > until or any(process.poll() is not None for process in self.processes):
@@ -141,11 +141,11 @@ class Suite:
         return f"{sum(each['checks'] for each in seen)} results of {number} ranks are right"
 
     def version(self, number):
-        """By an older version of the interface: of a copy of the plugin that has no newer one."""
+        """Uses an older version of the interface: a copy of the plugin without the newer tables."""
         plugin = pathlib.Path(self.plugin)
         folder = self.folder / f"v{number}"
         folder.mkdir()
-        for nic in ("verbs", "weir"):  # lies beside it
+        for nic in ("verbs", "weir"):  # installed beside it
             (folder / nic).symlink_to(plugin.parent / nic)
         library = plugin.read_bytes()
         for newer in range(number + 1, 13):
@@ -200,7 +200,7 @@ class Suite:
         return "; ".join(f"rank {rank}: {each['error']} in round {each['rounds']}" for rank, each in enumerate(seen))
 
     def speed(self, number, turns=2, **environment):
-        """The best of the turns of each transport."""
+        """Returns the best turn of each transport."""
         best = {}
         for _ in range(turns):
             for transport in ("Weir", "Socket"):
@@ -220,7 +220,7 @@ class Suite:
 
 
 class Mps:
-    """A daemon of our own: it changes nothing of the card."""
+    """A daemon of our own, which changes nothing on the card."""
 
     def __init__(self, folder):
         self.daemon = shutil.which("nvidia-cuda-mps-control")

@@ -1,6 +1,6 @@
-// A rank of a driver test: [--first] PLUGIN VERSION SCENARIO SEED [ARGUMENT]; the second, if not the first.
-// Lines to and from the other rank are its standard output and input; the last one is "ok" or what went
-// wrong, which is also the exit status, 0 or 1.
+// A rank of a driver test: [--first] PLUGIN VERSION SCENARIO SEED [ARGUMENT]; the second rank without
+// --first. It exchanges lines with the other rank through standard output and input. The last line is "ok" or
+// what went wrong; the exit status is 0 or 1.
 #include <cstdio>
 #include <exception>
 #include <iostream>

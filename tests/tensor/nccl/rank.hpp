@@ -1,5 +1,5 @@
-// A rank of a driver test: what it calls the plugin by, how it talks to the other one, and what every
-// scenario does: connect, register, send, receive, wait.
+// A rank of a driver test: how it calls the plugin, how it talks to the other rank, and the steps that every
+// scenario shares: connect, register, send, receive, wait.
 //
 // Anything unexpected throws std::runtime_error.
 #pragma once
@@ -19,7 +19,7 @@ namespace weir::nccl::testing_support {
 // How a rank talks to the other one.
 struct Lines {
   std::function<void(const std::string&)> say;
-  std::function<std::string()> hear;  // empty: the other one ended
+  std::function<std::string()> hear;  // empty: the other rank has ended
 };
 
 struct Rank {
@@ -30,23 +30,23 @@ struct Rank {
   std::string argument;
 };
 
-// A handle as a line.
+// Encodes a handle as a line.
 std::string hex(std::span<const unsigned char> bytes);
 std::array<unsigned char, handle_bytes> unhex(const std::string& text);
-// Both ranks come here before either goes on.
+// Waits until both ranks have called it.
 void meet(Rank& rank);
 
-// Both directions between the ranks.
+// The connections in both directions.
 struct Pair {
   void* send = nullptr;
   void* receive = nullptr;
 };
 
-// Listens, exchanges handles, connects and accepts in turn as NCCL's proxy thread does.
+// Listens, exchanges handles, connects and accepts by turns, as NCCL's proxy thread does.
 Pair connect_pair(Rank& rank, int device = 0);
 void close_pair(Rank& rank, const Pair& pair);
 
-// Memory with a registration for a connection.
+// Memory registered with a connection.
 class Buffer {
  public:
   Buffer(Rank& rank, void* comm, std::size_t bytes);
@@ -71,7 +71,7 @@ void check(Status status, const std::string& what);
 void expect(bool holds, const std::string& what);
 // Calls test() until the request is done.
 void wait(AnyNet& net, void* request, int* bytes = nullptr);
-// Calls isend() until it gives a request.
+// Calls isend() until it returns a request.
 void* send(AnyNet& net, void* comm, Buffer& buffer, std::size_t bytes, int tag);
 void* receive(AnyNet& net, void* comm, Buffer& buffer, std::size_t bytes, int tag);
 

@@ -1,5 +1,5 @@
-// The rules of NCCL's plugin documentation, and what the plugin promises beyond them, in one process that is
-// both ranks.
+// The rules of NCCL's plugin documentation, and what the plugin promises beyond them, in one process that
+// plays both ranks.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@
 namespace weir::nccl::testing_support {
 namespace {
 
-// Settings for as long as it lives; the plugin reads them when it is loaded and first initialised.
+// Sets a variable during its lifetime; the plugin reads the environment when it is loaded and first
+// initialised.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
@@ -30,7 +31,7 @@ class Variable {
   const char* name_;
 };
 
-// Both ranks.
+// Plays both ranks.
 struct Alone {
   std::unique_ptr<AnyNet> net;
   std::deque<std::string> said;
@@ -70,7 +71,7 @@ TEST(NcclRules, the_library_leaves_when_nccl_closes_it) {
   }
 }
 
-// Where nobody names a plugin NCCL opens libnccl-net.so, and RCCL librccl-net.so.
+// If no plugin is named NCCL opens libnccl-net.so, and RCCL librccl-net.so.
 TEST(NcclRules, the_names_that_nccl_and_rccl_look_for_are_the_plugins) {
   const std::string plugin = NCCL_PLUGIN;
   const std::string folder = plugin.substr(0, plugin.rfind('/') + 1);
@@ -119,17 +120,17 @@ TEST(NcclRules, devices_look_as_the_settings_say) {
     EXPECT_EQ(seen[1].registration_is_global, 1);
     EXPECT_EQ(seen[1].max_receives, 8);
     EXPECT_LE(seen[1].max_p2p_bytes, max_message);
-    EXPECT_GE(seen[1].max_p2p_bytes, std::size_t{1} << 20);  // a device may take less at a time
+    EXPECT_GE(seen[1].max_p2p_bytes, std::size_t{1} << 20);  // a device may support less at a time
     EXPECT_EQ(seen[2].rail, version >= 12 ? 1 : -1);
     EXPECT_EQ(seen[2].plane, version >= 12 ? 5 : -1);
     AnyProperties none;
     EXPECT_EQ(alone.net->properties(3, none), Status::internal_error);
-    // Any of them connects.
+    // Any of the devices can connect.
     close_pair(alone.rank, connect_pair(alone.rank, 2));
   }
 }
 
-// examples/tensor/nccl_topology.xml, under the settings that its README names.
+// examples/tensor/nccl_topology.xml, under the settings in its README.
 TEST(NcclRules, the_example_topology_is_of_the_devices_that_the_plugin_makes) {
   const Variable software("WEIR_RDMA_PROVIDER", "weir"), devices("WEIR_NCCL_DEVICES", "4"),
       speeds("WEIR_NCCL_SPEEDS", "400000"), rails("WEIR_NCCL_RAILS", "0,1,0,1");
@@ -221,7 +222,7 @@ TEST(NcclRules, a_part_of_what_is_registered_has_its_registration) {
   ASSERT_EQ(alone.net->reg_mr(pair.receive, memory.data() + 500, 99500, &other), Status::success);
   EXPECT_NE(other, whole) << "it reaches further";
   EXPECT_EQ(alone.net->dereg_mr(pair.send, whole), Status::success);
-  // The part still holds it.
+  // The registration of the part still holds it.
   void* request = nullptr;
   void* data = memory.data() + 500;
   std::size_t bytes = 1000;

@@ -51,7 +51,7 @@ void transfer(Rank& rank) {
   close_pair(rank, pair);
 }
 
-// Each rank sends what it received, as in NCCL's ring, with several messages under way.
+// Each rank forwards what it received, as in NCCL's ring, with several messages in flight.
 void ring(Rank& rank) {
   const Pair pair = connect_pair(rank);
   constexpr std::size_t bytes = 65536;
@@ -102,7 +102,7 @@ void ring(Rank& rank) {
   close_pair(rank, pair);
 }
 
-// Groups of 1 to 8 with sizes and tags of their own; the sends come in another order.
+// Groups of 1 to 8 with their own sizes and tags; the sends are in another order.
 void groups(Rank& rank) {
   const Pair pair = connect_pair(rank);
   std::mt19937_64 random(rank.seed);  // the same on both ranks
@@ -147,12 +147,12 @@ void groups(Rank& rank) {
         expect_filled(buffers[i]->bytes().first(sizes[i]), rank.seed + i, "a group's message");
       }
     }
-    meet(rank);  // buffers go
+    meet(rank);  // the buffers may now go
   }
   close_pair(rank, pair);
 }
 
-// A send of a group is done though the group's other sends were never made.
+// A send of a group completes even if the group's other sends were never made.
 void lone_send(Rank& rank) {
   const Pair pair = connect_pair(rank);
   Buffer first(rank, rank.number == 0 ? pair.send : pair.receive, 10000);
@@ -161,7 +161,7 @@ void lone_send(Rank& rank) {
     fill(second.bytes(), 2);
     wait(rank.net, send(rank.net, pair.send, second, 10000, 2));
     meet(rank);
-    meet(rank);  // the other one has looked
+    meet(rank);  // the other rank has checked
     fill(first.bytes(), 1);
     wait(rank.net, send(rank.net, pair.send, first, 10000, 1));
     meet(rank);
@@ -185,7 +185,7 @@ void lone_send(Rank& rank) {
   close_pair(rank, pair);
 }
 
-// Closes with receives posted and sends wanted; then the process goes on with a new pair.
+// Closes with receives posted and sends pending; then continues with a new pair.
 void close_in_flight(Rank& rank) {
   for (int round = 0; round < 10; ++round) {
     const Pair pair = connect_pair(rank);
@@ -237,7 +237,7 @@ void reused_listener(Rank& rank) {
   if (listener != nullptr) check(rank.net.close_listen(listener), "closeListen");
 }
 
-// Four threads, each with connections of its own, under the same registrations.
+// Four threads, each with its own connections, sharing the registrations.
 void threads(Rank& rank) {
   std::vector<Pair> pairs;
   for (int i = 0; i < 4; ++i) pairs.push_back(connect_pair(rank));
@@ -266,9 +266,8 @@ void threads(Rank& rank) {
   for (const Pair& pair : pairs) close_pair(rank, pair);
 }
 
-// NCCL sees LL data by itself: the request is done at once, and the slots are used again nevertheless.
-// A completion that the caller does not need: once it is said, NCCL calls nothing any more and looks at the
-// buffer, so the message has to come by itself.
+// NCCL detects LL data itself, so the plugin reports an optional completion as done at once, and still reuses
+// the slots. NCCL then makes no further call and watches the buffer, so the message must arrive without one.
 void optional_completion_scenario(Rank& rank) {
   const Pair pair = connect_pair(rank);
   constexpr int rounds = 200;
@@ -315,7 +314,7 @@ void end_of_traffic(Rank& rank) {
   check(rank.net.close_receive(pair.receive), "closeRecv");
 }
 
-// After its device died, a rank neither listens nor connects.
+// After its device has died, a rank can neither listen nor connect.
 void dead_device(Rank& rank) {
   end_of_traffic(rank);
   std::array<unsigned char, handle_bytes> handle{};

@@ -1,7 +1,7 @@
-// What the two processes of a driver test do: each scenario is one function that both run, one as rank 0 and
-// one as rank 1, talking to each other through lines as NCCL's ranks do through its bootstrap.
+// What the two processes of a driver test do. Each scenario is one function that both run, as rank 0 and as
+// rank 1; they exchange lines with each other, as NCCL's ranks do through its bootstrap.
 //
-// Calls come in the order of NCCL's network transport. Anything unexpected throws std::runtime_error.
+// Calls are made in the order of NCCL's network transport. Anything unexpected throws std::runtime_error.
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@ namespace weir::nccl::testing_support {
 
 void run_scenario(const std::string& name, Rank& rank);
 
-// Sends and receives in both directions until a connection fails, then until both have. `round` is called
-// after each message.
+// Sends and receives in both directions until both connections have failed. `round` is called after each
+// message.
 struct Ending {
   Status of_send = Status::success, of_receive = Status::success;
-  // When each was noticed, on the clock that all processes share.
+  // When each failure was noticed, on the clock that all processes share.
   std::chrono::steady_clock::time_point send_at, receive_at;
-  std::chrono::steady_clock::duration without_a_turn{};  // where others had the cores
+  std::chrono::steady_clock::duration without_a_turn{};  // time in which others had the cores
 };
 Ending traffic(Rank& rank, const Pair& pair, const std::function<void(std::uint64_t)>& round);
 

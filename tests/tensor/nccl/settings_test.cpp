@@ -1,4 +1,4 @@
-// What the environment may say, what it may not, and that the manual page tells the same.
+// What the environment may contain, what it may not, and that the manual page covers it.
 #include "tensor/nccl/settings.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A rank whose peer is killed, or whose device fails, in the middle of anything: each of its connections
-// returns an error within a second, says why, and can be closed; the process goes on.
+// A rank whose peer is killed, or whose device fails, at any moment: each of its connections returns an error
+// within a second, says why, and can be closed; the process continues.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds patience{1};
 
-// NCCL_SUITE, NCCL_KILLS: how often in every test run, and in the slow one.
+// NCCL_SUITE, NCCL_KILLS: the number of kills in every test run, and in the slow one.
 struct NCCL_SUITE : ::testing::Test {
   std::unique_ptr<AnyNet> net;
   void SetUp() override {
@@ -27,8 +27,8 @@ struct NCCL_SUITE : ::testing::Test {
   }
   void TearDown() override { EXPECT_EQ(net->finalize(), Status::success); }
 
-  // Traffic with a child until both connections ended; `strike(rounds)` says when to kill it. Whatever ended
-  // at the child has ended here within `patience`.
+  // Exchanges traffic with a child until both connections have ended; `strike(rounds)` says when to kill it.
+  // Whatever has ended at the child must end here within `patience`.
   void survive(std::uint64_t seed, const std::function<bool(std::uint64_t)>& strike) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::PipedChild child({NCCL_PEER, NCCL_PLUGIN, "12", "traffic", std::to_string(seed)});
@@ -70,7 +70,7 @@ TEST_F(NCCL_SUITE, hears_of_a_killed_peer) {
   EXPECT_NE(kept_log().find("ended: the peer"), std::string::npos) << kept_log();
 }
 
-// The peer's device fails under one connection; its process goes on with the other.
+// The peer's device fails under one connection; its process continues with the other.
 TEST_F(NCCL_SUITE, hears_of_a_peer_whose_device_failed) {
   constexpr std::uint64_t first_seed = 1000;
   for (std::uint64_t seed = first_seed; seed < first_seed + NCCL_KILLS / 2; ++seed) {
@@ -78,7 +78,7 @@ TEST_F(NCCL_SUITE, hears_of_a_peer_whose_device_failed) {
     const std::string faults = "qp-error=" + std::to_string(1.0 / (5 + seed * 7919 % 2000)) +
                                ",rnr-storm=0.01:300,seed=" + std::to_string(seed);
     ::setenv("WEIR_NCCL_FAULTS", faults.c_str(), 1);
-    // A peer that is idle for ever makes no error; it is killed after a while.
+    // A peer that is always idle causes no error; it is killed after a while.
     survive(seed, [](std::uint64_t rounds) { return rounds >= 10'000; });
     ::unsetenv("WEIR_NCCL_FAULTS");
     ASSERT_FALSE(HasFailure());

@@ -1,4 +1,4 @@
-// Traffic that ends only with its connections.
+// Traffic that ends only when its connections do.
 #include <array>
 #include <chrono>
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A round takes microseconds; one that took longer had to wait for a core.
+// A round takes microseconds; a longer one had to wait for a core.
 constexpr std::chrono::milliseconds no_turn{20};
 constexpr std::size_t largest = 20000;
 constexpr std::size_t depth = 4;
@@ -27,8 +27,8 @@ struct Flight {
 
 }  // namespace
 
-// What rank 1 does not do leaves rank 0 idle: with `seed % 3` of 1 it never sends, with 2 it never receives.
-// (It would not hear of that connection's end either, so its own other one ends the traffic.)
+// Rank 1 may leave one direction idle: if `seed % 3` is 1 it never sends, if 2 it never receives. It would
+// not notice the end of that connection either, so the other connection ends its traffic.
 Ending traffic(Rank& rank, const Pair& pair, const std::function<void(std::uint64_t)>& round) {
   AnyNet& net = rank.net;
   const std::uint64_t lazy = rank.number == 1 ? rank.seed % 3 : 0;

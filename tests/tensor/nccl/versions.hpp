@@ -1,4 +1,4 @@
-// NCCL's plugin interface in all its versions, as the plugin declares it, for callers.
+// NCCL's plugin interface in all of its versions, as the plugin declares it, for callers.
 #pragma once
 
 #include "tensor/nccl/abi_types.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrays in CUDA's memory, without a GPU: over a libcuda.so.1 of the test's own (fake_cuda.cpp), which the loader finds first.
+"""Arrays in CUDA's memory, without a GPU: over the test's own libcuda.so.1 (fake_cuda.cpp), which the loader finds first.
 
 usage: gpu_test.py SOURCE LIBRARY FAKE [unittest's words]    FAKE is its path
 """
@@ -13,7 +13,7 @@ import unittest
 if len(sys.argv) < 4:
     sys.exit(__doc__)
 SOURCE, LIBRARY, FAKE = sys.argv[1:4]
-if os.path.dirname(FAKE) not in os.environ.get("LD_LIBRARY_PATH", "").split(":"):  # read when a process begins
+if os.path.dirname(FAKE) not in os.environ.get("LD_LIBRARY_PATH", "").split(":"):  # read only when a process starts
     os.environ["LD_LIBRARY_PATH"] = os.path.dirname(FAKE) + ":" + os.environ.get("LD_LIBRARY_PATH", "")
     os.execv(sys.executable, [sys.executable, "-B"] + sys.argv)
 os.environ["WEIR_TENSOR_LIBRARY"] = LIBRARY
@@ -33,7 +33,7 @@ MIB = 1 << 20
 
 
 class OnGpu:
-    """A numpy array that says it lies on a GPU; `streams` are those it was asked to be ready on."""
+    """A numpy array that claims to be on a GPU; `streams` are those that it was told to wait for."""
 
     def __init__(self, array, number=0):
         self.array, self.number, self.streams = array, number, []
@@ -84,7 +84,7 @@ class Gpu(unittest.TestCase):
                     array = sample(shape, dtype)
                     self.hub.publish("a", OnGpu(array))
                     expected = array.copy()
-                    array[...] = 1  # the program's again
+                    array[...] = 1  # may be overwritten again
                     self.same(self.peer.fetch("a"), expected)
 
     def test_copies_are_ordered_behind_the_producers_stream(self):
@@ -117,7 +117,7 @@ class Gpu(unittest.TestCase):
         tree = {"a": sample((20, 30)), "b": sample((3,), "int8", 5), "c": sample((70000,), first=9), "empty": sample((0, 2))}
         before = fake.fake_cuda_waits()
         self.hub.publish_tree("t", {name: OnGpu(each) if name != "b" else each for name, each in tree.items()})
-        self.assertEqual(fake.fake_cuda_waits() - before, 1)  # one for all
+        self.assertEqual(fake.fake_cuda_waits() - before, 1)  # one for all arrays
         for name, got in self.peer.fetch_tree("t").items():
             self.same(got, tree[name])
         mine = {name: numpy.zeros_like(each) for name, each in tree.items()}
@@ -165,7 +165,7 @@ class Gpu(unittest.TestCase):
         for _ in range(10):
             self.hub.publish("a", array)
         gc.collect()
-        self.assertLessEqual(fake.fake_cuda_pinned_bytes(), pinned + 30 * MIB)  # of `keep` versions, not of all
+        self.assertLessEqual(fake.fake_cuda_pinned_bytes(), pinned + 30 * MIB)  # only of `keep` versions
 
     def test_the_producer_hears_that_its_memory_is_free(self):
         before = len(dlpack._given)
@@ -225,7 +225,7 @@ except weir_tensor.NoGpu as why:
 
 
 class InAnotherProcess(unittest.TestCase):
-    """Run by others of these, in an environment of their choice."""
+    """Run by other tests in this file, in an environment of their choice."""
 
     def test_there(self):
         hub = weir_tensor.listen("tcp://127.0.0.1:0")

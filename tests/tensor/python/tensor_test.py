@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package end to end: every dtype and shape, out=, trees, followers, hubs that are killed.
+"""The Python package end to end: every dtype and shape, out=, trees, followers, killed hubs.
 
 usage: tensor_test.py SOURCE LIBRARY [unittest's words]
 """
@@ -114,7 +114,7 @@ class Arrays(HubAndPeer):
         second = self.peer.fetch_version("a", newer_than=first, timeout=60)
         timer.join()
         self.assertEqual(second.number, 2)
-        numpy.testing.assert_array_equal(first.value, sample((3,), "int32"))  # stays what it was
+        numpy.testing.assert_array_equal(first.value, sample((3,), "int32"))  # unchanged
         self.assertTrue(self.hub.withdraw("a"))
         with self.assertRaises(weir_tensor.NotPublished):
             self.peer.fetch("a")
@@ -239,8 +239,8 @@ class Shell(HubAndPeer):
         self.weir("ls", "http://x:1", status=2)
 
 
-# DLPack's kinds: opaque 3, bfloat 4, float8 e3m4 to e8m0fnu 7 to 14, float6 e2m3fn and e3m2fn 15 and 16, float4 e2m1fn 17; with
-# lanes where an element would not be whole bytes, and lanes of kinds that numpy has.
+# DLPack's kinds: opaque 3, bfloat 4, float8 e3m4 to e8m0fnu 7 to 14, float6 e2m3fn and e3m2fn 15 and 16,
+# float4 e2m1fn 17; with lanes if an element would not be whole bytes, and kinds that numpy has, with lanes.
 DTYPES_NUMPY_LACKS = [(3, 64, 1), (4, 16, 1), *((kind, 8, 1) for kind in range(7, 15)), (15, 6, 4), (16, 6, 4), (17, 4, 2),
                       (0, 8, 4), (2, 32, 4), (4, 16, 2), (5, 128, 2), (1, 4, 2), (0, 128, 1)]
 
@@ -280,7 +280,7 @@ class DLPack(HubAndPeer):
         holder = numpy.arange(4, dtype="int32")
         ours = weir_tensor.Array(0, 32, 1, (4,), holder.ctypes.data, holder)
         numpy.testing.assert_array_equal(numpy.from_dlpack(ours), holder)
-        ours.__dlpack__()  # and one that nobody takes
+        ours.__dlpack__()  # a capsule that is never taken
         gc.collect()
         self.assertEqual(weir_tensor.dlpack._given, {})
 
@@ -324,7 +324,7 @@ class Trees(HubAndPeer):
         numpy.testing.assert_array_equal(one["alike8"], tree["alike8"])
         del one
         gc.collect()
-        numpy.testing.assert_array_equal(other, tree["alike7"])  # keeps its memory
+        numpy.testing.assert_array_equal(other, tree["alike7"])  # still owns its memory
 
     def test_into_the_callers_arrays_all_or_nothing(self):
         self.hub.publish_tree("model", self.tree())

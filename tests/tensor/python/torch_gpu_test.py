@@ -17,7 +17,8 @@ os.environ["WEIR_TENSOR_LIBRARY"] = LIBRARY
 sys.path.insert(0, SOURCE)
 import weir_tensor
 
-# Weir's NIC first: torch may load the system's libibverbs, and a process has one of that name.
+# Load Weir's NIC first: torch may load the system's libibverbs, and a process has only one library of that
+# name.
 weir_tensor.listen("rdma://127.0.0.1:0").close()
 try:
     import torch
@@ -110,13 +111,13 @@ class OnGpu(unittest.TestCase):
                 torch.cuda._sleep(50_000_000)  # cycles: 25 ms or more
                 array += round_ + 1
                 self.hub.publish("a", array)
-                array.zero_()  # behind the copy
+                array.zero_()  # queued behind the copy
                 self.assertTrue(bool((self.hub.get("a").value == round_ + 1).all()))
                 mine = torch.zeros(1 << 22, device="cuda")
                 torch.cuda._sleep(50_000_000)
-                copied = mine.clone()  # of the zeros: the fetch comes behind it
+                copied = mine.clone()  # of the zeros: the fetch is queued behind it
                 self.peer.fetch("a", out=mine)
-                total = mine.sum()  # sees the fetch
+                total = mine.sum()  # sees the fetched values
                 self.assertEqual(copied.abs().max().item(), 0)
                 self.assertEqual(total.item(), (round_ + 1) * (1 << 22))
 
@@ -188,7 +189,7 @@ def best(work, rounds=10):
 
 
 def speed():
-    """64 MiB from one process's GPU memory to another's, beside torch's plain copies in one process."""
+    """64 MiB from one process's GPU memory to another's, beside torch's plain copies within one process."""
     mine = torch.zeros(16 << 20, dtype=torch.float32, device="cuda")
     other = torch.arange(16 << 20, dtype=torch.float32, device="cuda")
     pinned = torch.empty(16 << 20, dtype=torch.float32, pin_memory=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's tensors through a hub: state_dicts, every dtype that torch has, its tensors as out=.
+"""PyTorch's tensors through a hub: state_dicts, every dtype of torch, its tensors as out=.
 
 usage: torch_test.py SOURCE LIBRARY [unittest's words]
 """
@@ -16,7 +16,8 @@ os.environ["WEIR_TENSOR_LIBRARY"] = LIBRARY
 sys.path.insert(0, SOURCE)
 import weir_tensor
 
-# Weir's NIC first: torch's TensorPipe loads the system's libibverbs, and a process has one of that name.
+# Load Weir's NIC first: torch's TensorPipe loads the system's libibverbs, and a process has only one library
+# of that name.
 weir_tensor.listen("rdma://127.0.0.1:0").close()
 try:
     import torch
@@ -37,7 +38,7 @@ def sample(shape, dtype):
 
 
 def as_torch(array):
-    """numpy 1.24 gives no DLPack capsule of a bool."""
+    """Works around numpy 1.24, which exports no DLPack capsule of a bool array."""
     return torch.from_dlpack(array) if getattr(array, "dtype", None) != bool else torch.as_tensor(array)
 
 
@@ -86,11 +87,11 @@ class Torch(unittest.TestCase):
 
     def test_a_model_goes_into_another(self):
         ours, theirs = model(), model()
-        ours(torch.randn(8, 20))  # running statistics of its own
+        ours(torch.randn(8, 20))  # gives it its own running statistics
         self.hub.publish_tree("model", ours.state_dict())
         theirs.load_state_dict({name: as_torch(each) for name, each in self.peer.fetch_tree("model").items()})
         into = model()
-        self.peer.fetch_tree("model", out=into.state_dict())  # shares its parameters' memory
+        self.peer.fetch_tree("model", out=into.state_dict())  # shares the memory of its parameters
         for each in (ours, theirs, into):
             each.eval()
         what = torch.randn(4, 20)
