@@ -17,12 +17,12 @@
 
 namespace weir::kv::testing {
 
-// A disk whose calls fail, or write less than they are asked to, while told to. It knows how much of each
-// file was synced: what a machine that loses its power would find there.
+// A disk whose calls fail, or write less than requested, while told to. It records how much of each file was
+// synced, which is what a machine would find there after a power failure.
 class BadDisk {
  public:
   std::atomic<int> write_error = 0, sync_error = 0;
-  std::atomic<std::size_t> most = SIZE_MAX;  // a write takes so many bytes
+  std::atomic<std::size_t> most = SIZE_MAX;  // the most that one write takes
   std::atomic<std::uint64_t> syncs = 0;
 
   Disk disk() {
@@ -31,7 +31,7 @@ class BadDisk {
       if (write_error != 0) return errno = write_error, -1;
       struct stat before{};
       ::fstat(fd, &before);
-      if (before.st_size == 0) {  // its number may have been another file's
+      if (before.st_size == 0) {  // the inode may have belonged to another file
         const std::lock_guard lock(mutex_);
         synced_.erase(before.st_ino);
       }
@@ -41,7 +41,7 @@ class BadDisk {
       ++syncs;
       if (sync_error != 0) return errno = sync_error, -1;
       struct stat before{};
-      ::fstat(fd, &before);  // what is written meanwhile may not be synced
+      ::fstat(fd, &before);  // bytes written meanwhile may not be synced
       if (::fdatasync(fd) != 0) return -1;
       const std::lock_guard lock(mutex_);
       synced_[before.st_ino] = before.st_size;
@@ -54,12 +54,12 @@ class BadDisk {
     return calls;
   }
 
-  // A copy of a folder of files as they would be after a loss of power: each as it was last synced.
+  // Copies a folder as it would be after a power failure: each file as it was last synced.
   void copy_what_is_synced(const std::string& from, const std::string& to) const {
     std::filesystem::create_directories(to);
     for (const auto& entry : std::filesystem::directory_iterator(from)) {
       const std::string name = entry.path().filename().string();
-      if (name.starts_with("temp-")) continue;  // a snapshot's thread may just rename it
+      if (name.starts_with("temp-")) continue;  // a snapshot's thread may be renaming it
       const std::string target = to + '/' + name;
       std::filesystem::copy_file(entry.path(), target);
       struct stat facts{};
@@ -94,7 +94,7 @@ inline std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// What is in a file of the log, each request with a semicolon behind it.
+// The contents of a log file, with a semicolon after each request.
 inline std::string requests_in(const std::string& path) {
   std::string text = text_of(path);
   std::string_view rest = text;
@@ -111,7 +111,7 @@ inline std::string requests_in(const std::string& path) {
   return requests;
 }
 
-// Does what the log's timer does once a second, after so much time.
+// Advances the clock and runs what the log's timer does once a second.
 inline void tick_log(RunningServer& server, std::int64_t ms = 1000) {
   server.advance_ms(ms);
   server.run([](Server& s) {

@@ -1,5 +1,4 @@
-// When the append-only log reaches the disk, and what happens if it cannot: writes are
-// refused until it can.
+// When the append-only log reaches the disk, and what happens if it cannot: writes are refused until it can.
 #include "tests/kv/aof.hpp"
 
 namespace weir::kv::testing {
@@ -20,7 +19,7 @@ TEST(Aof, with_always_is_on_the_disk_before_the_reply_leaves) {
   EXPECT_EQ(disk.syncs, before) << "a reader needs no disk";
 }
 
-// One whose peer ends its side after its requests is answered by another way than the round's end.
+// A client whose peer closes its side after its requests is answered outside the end of the round.
 TEST(Aof, with_always_is_on_the_disk_before_the_last_reply_of_a_client_that_leaves) {
   const ScratchFolder folder;
   RunningServer server(keeping(folder));
@@ -40,7 +39,7 @@ TEST(Aof, with_always_one_sync_serves_all_clients_of_a_round) {
   for (std::size_t i = 0; i < clients; ++i) all.push_back(server.connect());
   for (WireClient& client : all) client.call({"PING"});
   const std::uint64_t before = disk.syncs;
-  // While the server is busy all of them ask.
+  // All of them send requests while the server is busy.
   server.run([&](Server&) {
     for (WireClient& client : all) client.send(encode({"INCR", "n"}));
   });
@@ -111,7 +110,7 @@ TEST(Aof, goes_on_behind_a_short_write) {
   EXPECT_EQ(state_of(again), before);
 }
 
-// What the log holds after a loss of power.
+// The log's contents after a power failure.
 void expect_kept(RunningServer& server, const BadDisk& disk, const ScratchFolder& folder,
                  const std::string& key, const std::string& value) {
   const ScratchFolder elsewhere;
@@ -131,7 +130,7 @@ TEST(Aof, with_always_survives_a_loss_of_power_after_each_reply) {
     client.call({"SET", "k", std::to_string(i)});
     expect_kept(server, disk, folder, "k", std::to_string(i));
   }
-  // In the same round as what changes the file, too.
+  // In the same round as a change of the file.
   client.send(encode({"SET", "k", "6"}) + encode({"BGREWRITEAOF"}) + encode({"SET", "k", "7"}));
   for (int i = 0; i < 3; ++i) client.reply();
   expect_kept(server, disk, folder, "k", "7");
@@ -159,7 +158,7 @@ TEST(Aof, with_everysec_survives_a_loss_of_power_from_its_next_sync_on) {
   expect_kept(server, disk, folder, "k", "4");
 }
 
-// Nobody knows what a failed fsync left on the disk, so the log is written anew before writes go on.
+// After a failed fsync it is unknown what is on the disk, so the log is rewritten before writes continue.
 TEST(Aof, whose_sync_failed_is_rewritten_before_writes_go_on) {
   for (const aof::Sync sync : {aof::Sync::always, aof::Sync::everysec}) {
     const ScratchFolder folder;
@@ -206,7 +205,7 @@ TEST(Aof, that_cannot_be_synced_forgets_clients_that_gave_up_waiting) {
   EXPECT_LE(server.run([](Server& s) { return s.append_only->waiters(); }), 65u);
 }
 
-// Those of the round that failed hear nothing, later ones that they are refused.
+// The clients of the failed round get no reply, later ones get an error.
 TEST(Aof, with_always_lets_no_reply_leave_that_would_lie) {
   const ScratchFolder folder;
   BadDisk disk;
@@ -220,7 +219,7 @@ TEST(Aof, with_always_lets_no_reply_leave_that_would_lie) {
   server.run([&](Server&) {
     for (WireClient& client : all) {
       client.send(encode({"INCR", "n"}));
-      ::shutdown(client.fd(), SHUT_WR);  // answered before it is closed, whatever the answer
+      ::shutdown(client.fd(), SHUT_WR);  // must be answered before it is closed, whatever the answer
     }
   });
   for (WireClient& client : all) {

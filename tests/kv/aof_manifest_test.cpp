@@ -56,7 +56,7 @@ TEST(AofManifest, is_refused_when_it_is_not_one) {
   }
 }
 
-// Gives a text in pieces.
+// Delivers a text in pieces.
 LogReader reader_of(std::string_view& text, std::size_t step) {
   return LogReader([&text, step](char* place, std::size_t most) {
     const std::size_t n = std::min({most, step, text.size()});

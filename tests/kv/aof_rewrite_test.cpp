@@ -14,7 +14,7 @@ void fill(WireClient& client, int keys) {
   for (int i = 0; i < keys; ++i) client.reply();
 }
 
-// Passes the log's time until it was rewritten so often.
+// Advances the log's clock until it was rewritten that many times.
 void await_rewrites(RunningServer& server, std::uint64_t count) {
   while (server.run([](Server& s) { return s.append_only->state().rewrites; }) < count) tick_log(server, 1);
 }
@@ -24,7 +24,7 @@ std::string state_after_restart(const ScratchFolder& folder) {
   return state_of(again);
 }
 
-// Effects on both sides of the moment of the base: none is lost, none counts twice.
+// Effects before and after the moment of the base: none is lost, and none counts twice.
 TEST(AofRewrite, loses_and_repeats_nothing_of_what_happens_meanwhile) {
   const ScratchFolder folder;
   std::string before;

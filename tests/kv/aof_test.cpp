@@ -1,4 +1,4 @@
-// The append-only log: acknowledged writes are there after a restart, and files that are no log are refused.
+// The append-only log: acknowledged writes survive a restart, and files that are not logs are refused.
 #include "tests/kv/aof.hpp"
 
 namespace weir::kv::testing {
@@ -110,7 +110,8 @@ TEST(Aof, keeps_keys_that_expired_while_the_server_was_down_out_of_sight) {
   EXPECT_EQ(again.connect().call({"DBSIZE"}), ":1\r\n");
 }
 
-// SET ... PX, APPEND, and a start after the key's time: APPEND must find what it found when it was logged.
+// SET ... PX, APPEND, and a start after the key has expired: APPEND must find what it found when it was
+// logged.
 TEST(Aof, is_replayed_as_if_no_time_passed) {
   const ScratchFolder folder;
   {
@@ -151,7 +152,7 @@ TEST(Aof, stays_in_its_folder) {
   EXPECT_NE(listen_error(keeping(folder)).find("cannot read"), std::string::npos);
 }
 
-// Redis before version 7 had the log in one file, often with a snapshot at its begin.
+// Redis before version 7 kept the log in one file, often beginning with a snapshot.
 TEST(Aof, of_one_file_becomes_the_base) {
   for (const bool with_snapshot : {false, true}) {
     const ScratchFolder folder;
@@ -194,7 +195,7 @@ TEST(Aof, that_does_not_exist_begins_with_the_snapshot) {
   EXPECT_EQ(server.connect().call({"GET", "old"}), "$1\r\n2\r\n");
 }
 
-// A damaged file is told from one that ends early, and nothing of it is cut off.
+// A damaged file is distinguished from one that ends early, and nothing is cut off it.
 TEST(Aof, with_a_damaged_base_is_refused) {
   const ScratchFolder folder;
   {

@@ -13,7 +13,7 @@ namespace weir::kv::testing {
 
 using test::certificates;
 
-// `settings` with the server's files; clients must show a certificate unless the caller says otherwise.
+// `settings` with the server's files; clients must show a certificate unless the caller sets otherwise.
 inline Settings with_certificates(Settings settings) {
   settings.bind = "127.0.0.1";
   settings.tls_cert_file = certificates().certificate("server");
@@ -22,7 +22,7 @@ inline Settings with_certificates(Settings settings) {
   return settings;
 }
 
-// A client's side: whom it trusts, and the certificate it shows (empty: none).
+// A client's side: the authority that it trusts, and its certificate (empty: none).
 inline asio::ssl::context client_context(const std::string& shows, const std::string& trusts = "ca") {
   asio::ssl::context context(asio::ssl::context::tls_client);
   context.load_verify_file(certificates().certificate(trusts));
@@ -34,7 +34,7 @@ inline asio::ssl::context client_context(const std::string& shows, const std::st
   return context;
 }
 
-// What tls-auth-clients makes of a client's certificate.
+// The effect of tls-auth-clients on a client's certificate.
 struct ClientCertificateCase {
   const char* setting;
   const char* shows;

@@ -2,9 +2,9 @@
 //
 // A line of conversations/*.txt is a client's name and a command in redis-cli's quoting; a client connects
 // when it is first named. $a stands for the number of client a. Other forms:
-//   a! COMMAND   the command waits: its reply is heard later
-//   ? a          everything that a has heard meanwhile, up to now
-//   a +          a connects again, a speaks RESP3 from the start if its name is a capital letter
+//   a! COMMAND   the command blocks: its reply comes later
+//   ? a          everything that a has received meanwhile
+//   a +          a connects again; a speaks RESP3 from the start if its name is a capital letter
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -22,11 +22,11 @@ class Conversation {
  public:
   explicit Conversation(std::string path)
       : path_(std::move(path)), observer_(WireClient::unix_socket(path_)) {
-    // So that no client has a number that may also be an answer.
+    // So that no client has an id that may also be a reply.
     for (int i = 0; i < 1000; ++i) WireClient::unix_socket(path_);
   }
 
-  // What is heard because of this line.
+  // What is received because of this line.
   std::string say(const std::vector<std::string>& words) {
     if (words[0] == "?") return without_numbers(hear_all(words[1]));
     const bool waits = words[0].ends_with('!');
@@ -68,7 +68,7 @@ class Conversation {
     return known->second.wire;
   }
 
-  // A client hears PONG behind everything else.
+  // PONG arrives behind everything else.
   std::string hear_all(const std::string& name) {
     WireClient& client = this->client(name);
     std::string heard;
@@ -88,7 +88,7 @@ class Conversation {
     if (!word.starts_with('$') || !clients_.contains(word.substr(1))) return word;
     return clients_.at(word.substr(1)).number;
   }
-  // Who is who differs between the servers.
+  // Client ids differ between the servers.
   std::string without_numbers(std::string heard) {
     std::vector<std::pair<std::string, std::string>> all = former_;
     for (const auto& [name, speaker] : clients_) all.emplace_back(name, speaker.number);
@@ -109,7 +109,7 @@ class Conversation {
   std::string path_;
   WireClient observer_;
   std::map<std::string, Speaker> clients_;
-  std::vector<std::pair<std::string, std::string>> former_;  // names and numbers of those that came again
+  std::vector<std::pair<std::string, std::string>> former_;  // names and ids of clients that reconnected
 };
 
 class Conversations : public ::testing::TestWithParam<const char*> {};

@@ -1,5 +1,5 @@
-// Crowds: the cost of a push while thousands wait, of the end of a client that listened to many channels, and
-// of a few active clients among a million.
+// Crowds: the cost of a push while thousands wait, of closing a client that listened to many channels, and of
+// a few active clients among a million.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 namespace weir::kv::testing {
 namespace {
 
-// Of thousands that wait for one key, a push should concern those it has elements for. That a waiter was
-// tried shows in the use of another key that it waits for, too.
+// Of thousands that wait for one key, a push should only touch those that it has elements for. That a waiter
+// was tried shows as a use of another key that it waits for.
 TEST(Blocking, tries_no_more_waiters_than_the_key_can_serve) {
   RunningServer server;
   WireClient first = server.connect();
@@ -46,7 +46,7 @@ double cpu_s() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// It went through the whole table for each of the channels: some ten seconds, in which nobody was served.
+// It used to go through the whole table for each of the channels, which blocked the server for ten seconds.
 TEST(PubSub, leaving_many_channels_at_once_takes_a_moment) {
   static constexpr std::size_t channels = 200'000;
   RunningServer server;
@@ -68,7 +68,7 @@ TEST(PubSub, leaving_many_channels_at_once_takes_a_moment) {
 
 TEST(RandomChoice, of_few_among_many_does_not_look_at_the_others) {
   std::uint64_t next = 0;
-  const auto draw = [&next] { return static_cast<int>(next++ / 2); };  // each comes twice
+  const auto draw = [&next] { return static_cast<int>(next++ / 2); };  // each value comes twice
   const auto chosen = choose_different<absl::flat_hash_set<int>>(
       1'000'000, 1000, draw, std::identity(),
       []() -> std::vector<int> { throw std::logic_error("it looks at all of them"); }, [] { return 0u; });

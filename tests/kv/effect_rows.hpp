@@ -8,10 +8,10 @@
 namespace weir::kv::testing {
 
 struct EffectRow {
-  std::string_view name;    // of the command, as the registry has it
-  std::string_view before;  // commands that make the data it acts on, "; " between them
+  std::string_view name;    // the command's name in the registry
+  std::string_view before;  // commands that make the data it acts on, separated by "; "
   std::string_view command;
-  std::string_view told;  // a pattern for each request, "; " between them; empty: nothing is told
+  std::string_view told;  // a pattern for each reported request, separated by "; "; empty: none
 };
 
 // A command that has flag::write and no row here fails effects_test.
@@ -224,7 +224,7 @@ inline constexpr EffectRow effect_rows[] = {
      "XAUTOCLAIM s g d 0 - JUSTID", "XCLAIM s g d 0 1-1 TIME * RETRYCOUNT 1 FORCE JUSTID LASTID 1-1"},
     {"xautoclaim", "XADD s 1-1 a 1; XGROUP CREATE s g 0; XREADGROUP GROUP g c STREAMS s >; XDEL s 1-1",
      "XAUTOCLAIM s g d 0 -", "XACK s g 1-1"},
-    // Scripts tell what their commands did, functions are data.
+    // Scripts report what their commands did; functions are data.
     {"eval", "", "EVAL \"redis.call('set','a',1) redis.call('get','a') return redis.call('expire','a',9)\" 0",
      "MULTI; set a 1; PEXPIREAT a *; EXEC"},
     {"eval", "", "EVAL \"return redis.call('select',3) and redis.call('set','a',1)\" 0", "set a 1"},

@@ -21,7 +21,7 @@ std::string joined(const std::vector<RecordedEffects::Told>& told) {
 class Replayed {
  public:
   std::string call(std::string_view line) { return client_.call(*split_words(line)); }
-  // Replays what happened since the last call; returns it.
+  // Replays the effects since the last call and returns them.
   std::vector<RecordedEffects::Told> pass_on() {
     auto told = effects_.take();
     replay(copys_client_, told);
@@ -29,7 +29,7 @@ class Replayed {
   }
   void expect_equal_data() { EXPECT_EQ(state_of(copy), state_of(original)); }
 
-  // Its clock stands far behind: nothing expires there unless it is told.
+  // Its clock is far behind, so nothing expires there unless an effect says so.
   RunningServer copy;
   RunningServer original;
 
@@ -72,8 +72,7 @@ TEST(Effects, of_each_command_are_told_in_words_that_replay_to_equal_data) {
   }
 }
 
-// Wherever the data comes from: the rows' commands in any order, in transactions and alone, while time
-// passes.
+// From any data: the rows' commands in random order, in transactions and alone, while time passes.
 TEST(Effects, of_a_random_history_replay_to_equal_data) {
   std::mt19937 random(20);
   Replayed servers;

@@ -15,9 +15,9 @@ using Words = std::vector<std::string>;
 
 struct EveryType {
   const char* name;
-  std::vector<Words> make;  // under the key "k"
+  std::vector<Words> make;  // makes the value at key "k"
   Words look;
-  bool any_order = false;  // of what is looked at
+  bool any_order = false;  // the reply's order may differ
 
   friend void PrintTo(const EveryType& type, std::ostream* out) { *out << type.name; }
 };
@@ -91,7 +91,7 @@ inline std::vector<EveryType> every_type() {
   };
 }
 
-// What a client sees of the value under "k".
+// What a client reads of the value at "k".
 inline std::string seen(WireClient& client, const EveryType& value) {
   const std::string reply = client.call(value.look);
   if (!value.any_order) return reply;

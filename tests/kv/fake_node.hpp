@@ -1,8 +1,8 @@
-// A cluster node that replies as a test wants, on a thread of its own, at a free port of this host.
+// A cluster node that replies as a test wants, on its own thread and at a free port of this host.
 //
-// It answers HELLO itself, and CLUSTER SLOTS with the value given to slots(). For all other requests the
-// test gives a function that returns the reply. An empty reply: no reply now, say() sends it later.
-// nullopt: the connection is closed.
+// It answers HELLO itself, and CLUSTER SLOTS with the value given to slots(). For all other requests a
+// function of the test returns the reply. An empty reply means none yet: say() sends it later. nullopt closes
+// the connection.
 #pragma once
 
 #include <netinet/in.h>
@@ -54,7 +54,7 @@ class FakeNode {
     const std::lock_guard lock(mutex_);
     answer_ = std::move(answer);
   }
-  // What it says of the cluster: a whole reply.
+  // Its answer to CLUSTER SLOTS: a whole reply.
   void slots(std::string reply) {
     const std::lock_guard lock(mutex_);
     slots_ = std::move(reply);
@@ -63,22 +63,22 @@ class FakeNode {
     const std::lock_guard lock(mutex_);
     hello_ = std::move(reply);
   }
-  // Says it on the connection that the last request came in by.
+  // Sends text on the connection of the last request.
   void say(std::string_view bytes) {
     const std::lock_guard lock(mutex_);
     send(last_, bytes);
   }
-  // The same on the connection that such a request came in by: the one at that place in requests().
+  // Sends text on the connection of the request with that index in requests().
   void say_to(std::size_t request, std::string_view bytes) {
     const std::lock_guard lock(mutex_);
     send(sources_.at(request), bytes);
   }
-  // Ends that connection.
+  // Closes that connection.
   void hang_up(std::size_t request) {
     const std::lock_guard lock(mutex_);
     ::shutdown(sources_.at(request), SHUT_RDWR);
   }
-  // The descriptor that each of the requests came in by.
+  // The descriptor on which each request arrived.
   std::vector<int> sources() {
     const std::lock_guard lock(mutex_);
     return sources_;
@@ -87,7 +87,7 @@ class FakeNode {
     const std::lock_guard lock(mutex_);
     return peers_.size();
   }
-  // All requests but HELLO and CLUSTER SLOTS, in the order in which they came.
+  // All requests except HELLO and CLUSTER SLOTS, in order of arrival.
   std::vector<Words> requests() {
     const std::lock_guard lock(mutex_);
     return requests_;
@@ -96,11 +96,11 @@ class FakeNode {
     const std::lock_guard lock(mutex_);
     return greetings_;
   }
-  // Waits until so many requests have come.
+  // Waits until that many requests have arrived.
   void await(std::size_t count) {
     while (requests().size() < count) std::this_thread::yield();
   }
-  // Its connections end, and nobody gets a new one.
+  // Closes its connections and accepts no new ones.
   void die() {
     const std::lock_guard lock(mutex_);
     dead_ = true;
@@ -158,7 +158,7 @@ class FakeNode {
     }
   }
 
-  // False: it is over with that one.
+  // Returns false once that connection is over.
   bool read(int fd) {
     char bytes[4096];
     const ssize_t n = ::recv(fd, bytes, sizeof bytes, 0);
@@ -205,7 +205,7 @@ class FakeNode {
   std::thread thread_;
 };
 
-// CLUSTER SLOTS of a cluster of two: the first has the slots up to `split`, the other those behind it.
+// CLUSTER SLOTS of a cluster of two: the first has the slots up to `split`, the other the rest.
 inline std::string two_nodes(std::uint16_t first, std::uint16_t second, int split = 8191) {
   const auto range = [](int from, int to, std::uint16_t port) {
     return "*3\r\n:" + std::to_string(from) + "\r\n:" + std::to_string(to) +

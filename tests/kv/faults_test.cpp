@@ -80,7 +80,7 @@ TEST(Faults, client_that_never_reads_holds_a_bounded_amount) {
   EXPECT_EQ(witness.call({"PING"}), pong);
   const std::size_t waiting = server.run([](Server& s) { return s.clients.rbegin()->second->output.size(); });
   EXPECT_LT(waiting, 12u << 20);
-  // When it reads after all, it gets everything.
+  // When it finally reads, it gets everything.
   for (int i = 0; i < 200; ++i) ASSERT_EQ(deaf.reply().size(), (1u << 20) + 12);
 }
 
@@ -157,7 +157,7 @@ TEST(Faults, running_out_of_descriptors_does_not_spin_and_passes) {
   RunningServer server;
   WireClient witness = server.connect();
   witness.call({"PING"});
-  // This process is the server too: leave it no descriptor but the one for the client's own socket.
+  // This process is the server, too: leave no descriptor except one for the client's own socket.
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   const int next = ::dup(0);
@@ -174,7 +174,8 @@ TEST(Faults, running_out_of_descriptors_does_not_spin_and_passes) {
   EXPECT_EQ(late.reply(), pong);
 }
 
-// Its timer's handler is queued behind what ends it, and the error code says that the time was over.
+// Its timer's handler is queued behind the event that ends it, with an error code that says that the time was
+// over.
 TEST(Faults, listener_that_ends_as_its_pause_does_is_not_touched_again) {
   asio::io_context io;
   SocketPoller poller(io, [] {});
@@ -250,7 +251,7 @@ TEST(Faults, requests_that_never_end_are_closed_at_the_query_buffer_limit) {
     bad.send(request);
     bad.until_closed();
   } catch (const std::exception&) {
-    // Closed while sending: as good.
+    // Being closed while sending counts, too.
   }
   EXPECT_NE(server.log().find("client-query-buffer-limit"), std::string::npos);
   EXPECT_EQ(server.connect().call({"PING"}), pong);

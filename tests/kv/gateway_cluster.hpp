@@ -1,4 +1,4 @@
-// A gateway in this process in front of two nodes that say what the test wants.
+// A gateway in this process in front of two nodes that reply as the test wants.
 #pragma once
 
 #include "tests/kv/fake_node.hpp"
@@ -6,7 +6,7 @@
 
 namespace weir::kv::testing {
 
-// "hello" is of slot 866, "bar" of 5061: the first node has both. "foo" is of 12182: the second has it.
+// "hello" is in slot 866 and "bar" in 5061, both at the first node; "foo" is in 12182, at the second.
 struct Cluster {
   Cluster() {
     first.slots(two_nodes(first.port(), second.port()));

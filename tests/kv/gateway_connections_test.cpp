@@ -1,5 +1,5 @@
-// Commands that need more than a reply, through a gateway: WATCH, commands that wait, subscriptions, and
-// those that go to all nodes.
+// Commands that need more than a reply, through a gateway: WATCH, blocking commands, subscriptions, and
+// commands to all nodes.
 #include <gtest/gtest.h>
 
 #include "tests/kv/gateway_cluster.hpp"
@@ -30,14 +30,14 @@ std::string message(std::string_view channel, std::string_view text) {
   return "*3\r\n" + bulk("message") + bulk(channel) + bulk(text);
 }
 
-// What came there apart from the PINGs by which the gateway finds out whether a node lives.
+// The requests that arrived there, without the gateway's PINGs that check whether a node is alive.
 std::vector<Words> asked(FakeNode& node) {
   std::vector<Words> requests = node.requests();
   std::erase(requests, Words{"PING"});
   return requests;
 }
 
-// As a node of Redis answers what the tests here ask.
+// Replies as a Redis node does to the requests of these tests.
 FakeNode::Answer like_redis() {
   return [](const Words& words) {
     const std::string& name = words[0];
@@ -265,7 +265,7 @@ TEST(GatewaySubscriptions, are_confirmed_when_the_node_has_confirmed_them) {
   EXPECT_EQ(gateway.client.reply(), message("news", "b"));
 }
 
-// The node that channels and patterns are subscribed to at.
+// The node with the gateway's subscriptions to channels and patterns.
 FakeNode& node_of_channels(Gateway& gateway) {
   const auto subscribes = [](const Words& words) { return words[0] == "SUBSCRIBE"; };
   return std::ranges::any_of(gateway.first.requests(), subscribes) ? gateway.first : gateway.second;

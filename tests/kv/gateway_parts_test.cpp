@@ -95,7 +95,7 @@ TEST(Routing, sends_a_command_where_its_keys_are) {
   }
 }
 
-// What the gateway answers by itself can not be about data: it has none.
+// Nothing that the gateway answers itself may concern data, because it has none.
 TEST(Routing, answers_nothing_by_itself_that_changes_data) {
   const Routing routing;
   for (const Command* command : all_commands()) {

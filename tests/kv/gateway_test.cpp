@@ -94,7 +94,7 @@ TEST(Gateway, keeps_the_order_of_requests_that_are_redirected) {
   gateway.first.await(1);
   gateway.client.send(encode({"SET", "hello", "1"}) + encode({"SET", "hello", "2"}));
   gateway.first.await(3);
-  // The other client's request tells where the slot is now. The third SET must not overtake the first two.
+  // The other client's request reveals where the slot is now. The third SET must not overtake the first two.
   for (FakeNode* node : {&gateway.first, &gateway.second})
     node->slots(two_nodes(gateway.second.port(), gateway.second.port()));
   gateway.first.say(moved);

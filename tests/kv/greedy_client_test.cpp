@@ -1,4 +1,4 @@
-// Clients that send and do not read, over every transport: what they can make the server hold, and what they
+// Clients that send and do not read, over every transport: how much the server holds for them, and what they
 // get when they do read. See docs/networking-cves.md.
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@
 namespace weir::kv::testing {
 namespace {
 
-// Runs `io` until `done`, at most for so long that a server which does not get there is at fault.
+// Runs `io` until `done`, with a limit that only a faulty server exceeds.
 template <class Done>
 void run_until(asio::io_context& io, Done done) {
   const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!done()) {
-    io.restart();  // it had nothing to do for a moment
+    io.restart();  // it ran out of work for a moment
     io.run_one_for(std::chrono::milliseconds(1));
     if (std::chrono::steady_clock::now() > latest) throw std::runtime_error("nothing happened for 60 s");
   }
@@ -34,7 +34,7 @@ void shake_hands(asio::io_context& io, Stream& stream) {
   if (failed) throw std::system_error(failed);
 }
 
-// Connects and lends `use(io, stream)` the stream.
+// Connects and passes the stream to `use(io, stream)`.
 template <class Use>
 void connected(const std::string& transport, RunningServer& server, Use use) {
   asio::io_context io(1);
@@ -92,9 +92,9 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
   RunningServer server(settings);
   connected(GetParam(), server, [&](asio::io_context& io, auto& stream) {
     std::string pings;
-    for (int i = 0; i < 1'000'000; ++i) pings += "PING\r\n";  // for each it is told NOAUTH
+    for (int i = 0; i < 1'000'000; ++i) pings += "PING\r\n";  // each is answered NOAUTH
     asio::async_write(stream, asio::buffer(pings), [](std::error_code, std::size_t) {});
-    // Until no more of its replies goes into buffers on the way.
+    // Until the buffers on the way take no more of its replies.
     std::int64_t since_ms = 0;
     int unchanged = 0;
     run_until(io, [&] {
@@ -106,7 +106,7 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
       return unchanged == 200;
     });
     const auto [held, all] = server.run([](Server& s) {
-      newest(s).charge();  // the kernel may have taken some of its replies since the server looked last
+      newest(s).charge();  // the kernel may have taken replies since the server last looked
       return std::pair(newest(s).memory(), s.strangers.bytes);
     });
     EXPECT_LT(held, 100'000u);
@@ -118,7 +118,7 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
         return s.clients.size();
       });
     };
-    // Real time has passed, too: a second or more where the machine has much to do.
+    // Real time has passed, too: a second or more on a busy machine.
     const std::int64_t passed_ms = server.run([&](Server& s) {
       s.refresh_time();
       return s.now_ms - since_ms;

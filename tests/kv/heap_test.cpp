@@ -14,7 +14,7 @@ namespace weir::kv::testing {
 namespace {
 
 constexpr std::size_t piece = 1 << 20;
-// What the test framework and the heap's own bookkeeping may add.
+// What the test framework and the heap's bookkeeping may add.
 constexpr std::size_t slack = 16 << 10;
 
 struct Kind {
@@ -25,7 +25,7 @@ struct Kind {
 class Heap : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Heap, counts_what_is_held_until_it_is_freed) {
-  GetParam().make();  // whatever is allocated once
+  GetParam().make();  // allocates what is allocated only once
   const std::size_t before = used_memory();
   std::shared_ptr<void> held = GetParam().make();
   EXPECT_GE(used_memory(), before + piece);
@@ -76,7 +76,7 @@ TEST(HeapOfThreads, counts_what_a_thread_that_has_ended_left) {
   EXPECT_LE(used_memory(), before + slack);
 }
 
-// More than have a count to themselves.
+// More values than have a count of their own.
 TEST(HeapOfThreads, counts_those_of_a_hundred) {
   const std::size_t before = used_memory();
   std::vector<std::unique_ptr<char[]>> held(100);

@@ -23,7 +23,7 @@ Program started_in(const test::ScratchDirectory& folder, const std::string& sync
   return server;
 }
 
-// One client that counts two keys up, in one transaction each time, until the server is gone.
+// One client that increments two keys, in one transaction each time, until the server is gone.
 class Writer {
  public:
   explicit Writer(int number) : keys_{"a" + std::to_string(number), "b" + std::to_string(number)} {}
@@ -40,11 +40,11 @@ class Writer {
         history_.emplace_back(Clock::now(), ++acknowledged_);
         ++acknowledged_by_all;
       }
-    } catch (const std::runtime_error&) {  // it is gone
+    } catch (const std::runtime_error&) {  // the server is gone
     }
   }
 
-  // So much has to be there if what was acknowledged after `moment` may be lost.
+  // The value that must survive if writes acknowledged after `moment` may be lost.
   std::int64_t at_least(Clock::time_point moment) const {
     std::int64_t last = history_.empty() ? acknowledged_ : history_.front().second - 1;
     for (const auto& [when, value] : history_) {
@@ -54,7 +54,7 @@ class Writer {
   }
   std::int64_t at_most() const { return acknowledged_ + 1; }
 
-  // What is there, from which it goes on; -1: half a transaction.
+  // The value that survived, from which it continues; -1: half a transaction.
   std::int64_t look(WireClient& client) {
     const std::vector<std::string> values = elements(client.call({"MGET", keys_[0], keys_[1]}));
     if (values[1] != values[2]) return -1;
@@ -64,7 +64,7 @@ class Writer {
 
  private:
   std::string keys_[2];
-  std::int64_t acknowledged_ = 0;  // the last value that was
+  std::int64_t acknowledged_ = 0;  // the last acknowledged value
   std::vector<std::pair<Clock::time_point, std::int64_t>> history_;
 };
 
@@ -74,7 +74,7 @@ struct Plan {
   std::uint64_t most_acknowledged;  // before the server is killed
 };
 constexpr Plan always{"always", std::chrono::milliseconds(0), 300};
-// A sync each second, and no write is put off for longer than two; then the server has to come to it.
+// A sync each second, and no write is delayed for longer than two; beyond that the server has to sync first.
 constexpr Plan everysec{"everysec", std::chrono::milliseconds(3000), 5000};
 
 void kill_again_and_again(const Plan& plan, std::uint64_t seed, int rounds) {

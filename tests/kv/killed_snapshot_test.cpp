@@ -31,7 +31,7 @@ std::string set_all(std::uint64_t number) {
   return encode(words);
 }
 
-// The number that all keys have; -1: they differ.
+// The number that all keys hold; -1: they differ.
 std::int64_t number_of_all(WireClient& client) {
   std::vector<std::string> words{"MGET"};
   for (int i = 0; i < keys; ++i) words.push_back("key:" + std::to_string(i));
@@ -49,7 +49,7 @@ void kill_and_look(std::uint64_t seed, int rounds) {
   const test::ScratchDirectory folder;
   std::uint64_t number = 0;
   for (int round = 0; round < rounds; ++round) {
-    std::uint64_t complete = 0;  // so much a complete snapshot holds at least
+    std::uint64_t complete = 0;  // the least that a complete snapshot must hold
     {
       Program server = started_in(folder);
       WireClient client = WireClient::unix_socket(folder.file("s"));
@@ -67,7 +67,7 @@ void kill_and_look(std::uint64_t seed, int rounds) {
         asked_at = number;
         ASSERT_EQ(client.call({"BGSAVE"}), "+Background saving started\r\n");
       }
-      // In the middle of one more, too.
+      // Also in the middle of another one.
       if (random() % 2 == 0) client.send(set_all(++number));
       server.signal(SIGKILL);
     }

@@ -33,7 +33,7 @@ TEST(MaxMemory, refuses_writes_or_evicts_as_the_policy_says) {
   EXPECT_GT(left, 300u);
 }
 
-// Far more keys than are evicted for one command.
+// Far more keys than one command evicts.
 class LoweredMaxMemory : public ::testing::TestWithParam<const char*> {
  protected:
   static void fill(Server& server) {

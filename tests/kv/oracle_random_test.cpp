@@ -14,10 +14,10 @@
 namespace weir::kv::testing {
 namespace {
 
-// One request goes to both servers.
+// Sends one request to both servers.
 class BothServers {
  public:
-  // What both answered; fails the test if they do not agree.
+  // Both servers' reply; fails the test if they differ.
   std::string ask(const std::vector<std::string>& words) {
     const std::string ours = ours_client_.call(words);
     const std::string theirs = theirs_client_.call(words);
@@ -48,7 +48,7 @@ TEST(RandomHyperLogLogs, are_the_same_bytes_as_in_redis) {
     servers.ask({"GET", words[1]});
     if (random() % 16 == 0) servers.ask({"PFCOUNT", words[1]});
     if (random() % 64 == 0) servers.ask({"PFCOUNT", "h0", "h1", "h2"});
-    // Sparse ones are what is complicated.
+    // The sparse encodings are the complicated ones.
     if (random() % 256 == 0) servers.ask({"DEL", key()});
   }
 }
@@ -61,7 +61,7 @@ TEST(RandomPlaces, are_found_as_in_redis) {
   const auto longitude = [&] { return number(even(random) * 180); };
   const auto latitude = [&] { return number(even(random) * 85); };
   for (int i = 0; i < 400; ++i) servers.ask({"GEOADD", "g", longitude(), latitude(), std::to_string(i)});
-  // Half of them close together.
+  // Half of them are close together.
   for (int i = 400; i < 800; ++i) {
     servers.ask({"GEOADD", "g", number(13 + even(random)), number(52 + even(random)), std::to_string(i)});
   }

@@ -26,7 +26,8 @@ void until_blocked(WireClient& client, int count) {
   }
 }
 
-// One client acts, each of the others waits with one command; what all of them hear, in that order.
+// One client acts while each of the others waits with one command; returns what all of them receive, in that
+// order.
 struct Scene {
   const char* name;
   std::vector<const char*> before;
@@ -47,7 +48,7 @@ std::vector<std::string> play(const std::string& path, const Scene& scene, const
     until_blocked(actor, static_cast<int>(waiters.size()));
   }
   for (const char* line : scene.then) heard.push_back(ask(actor, line));
-  // What others did to those who wait has been sent when this is answered.
+  // When this is answered, everything sent to the waiting clients has left.
   actor.call({"PING"});
   for (WireClient& waiter : waiters) heard.push_back(waiter.quiet() ? "still waits" : waiter.reply());
   waiters.clear();
@@ -129,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(OfStreams, Scenes,
                                   std::get<1>(instance.param);
                          });
 
-// Redis 7.0 answers that there is nothing, its successors as it is here.
+// Redis 7.0 answers that there is nothing; its successors answer as this server does.
 TEST(OracleStreams, wake_nobody_for_an_entry_that_is_gone_again) {
   RunningServer server;
   const Scene scene{"",
@@ -140,7 +141,7 @@ TEST(OracleStreams, wake_nobody_for_an_entry_that_is_gone_again) {
             "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n3-1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n");
 }
 
-// Commands on three streams and three groups, of which many make sense.
+// Random commands on three streams and three groups, many of them valid.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed) : random_(seed) {}
@@ -268,7 +269,7 @@ TEST(OracleStreams, answer_commands_by_chance_as_redis_does) {
     theirs.call({"FLUSHALL"});
     for (WireClient* client : {&ours, &theirs}) {
       client->call({"HELLO", seed % 2 == 0 ? "3" : "2"});
-      // Nodes of every size, so that their borders are met.
+      // Nodes of every size, so that their boundaries are reached.
       client->call({"CONFIG", "SET", "stream-node-max-entries", std::to_string(seed % 5)});
       client->call({"CONFIG", "SET", "stream-node-max-bytes", seed % 3 == 0 ? "200" : "4096"});
     }

@@ -189,7 +189,7 @@ TEST(OracleMonitor, shows_what_redis_shows) {
   EXPECT_EQ(monitored(ours.path(), commands), monitored(redis().path(), commands));
 }
 
-// What a client hears that waits for a replica: at once, or when another lets it go.
+// What a client that waits for a replica receives: at once, or when another client releases it.
 std::string waited(const std::string& path, const std::string& timeout_ms) {
   WireClient waiter = WireClient::unix_socket(path);
   WireClient other = WireClient::unix_socket(path);
@@ -210,7 +210,7 @@ TEST(OracleWait, lasts_beyond_what_the_clock_reaches) {
   }
 }
 
-// What COMMAND LIST names, of what `offered` has, too: some commands are of later versions of Redis.
+// Those names in `offered` that COMMAND LIST has, too: some commands are from later versions of Redis.
 std::set<std::string> listed(WireClient& client, const std::vector<std::string>& filter,
                              const std::set<std::string>& offered) {
   std::vector<std::string> words{"COMMAND", "LIST", "FILTERBY"};

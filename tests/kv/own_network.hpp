@@ -1,4 +1,4 @@
-// A network namespace for this test, for servers that cannot choose a free port.
+// Gives this test its own network namespace, for servers that cannot choose a free port.
 #pragma once
 
 #include <net/if.h>
@@ -11,7 +11,7 @@
 
 namespace weir::kv::testing {
 
-// Before there is a second thread. False: the kernel lets this user make none.
+// Call before a second thread exists. Returns false if the kernel does not allow it.
 inline bool enter_own_network() {
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

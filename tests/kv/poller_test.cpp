@@ -13,7 +13,7 @@
 namespace weir::kv {
 namespace {
 
-// Always ready, until it is removed.
+// Always ready until it is removed.
 class AlwaysReady final : public SocketPoller::Watcher {
  public:
   AlwaysReady(SocketPoller& poller, std::chrono::steady_clock::duration takes)
@@ -43,7 +43,7 @@ TEST(SocketPoller, gives_others_their_turn_after_a_round_that_took_long) {
   SocketPoller poller(io, [] {});
   AlwaysReady slow(poller, 2 * waiting::Turn::length);
   for (int i = 1; i <= 5; ++i) {
-    io.poll_one();  // which may be what armed the wait
+    io.poll_one();  // perhaps the handler that armed the wait
     EXPECT_LE(slow.told, i) << "rounds went on while other handlers waited";
   }
   EXPECT_GT(slow.told, 0);

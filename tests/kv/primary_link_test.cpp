@@ -1,4 +1,4 @@
-// A server that follows another: between two servers of this kind, and with a hostile primary.
+// A server that replicates another: between two servers of this kind, and with a hostile primary.
 #include <gtest/gtest.h>
 #include <sys/un.h>
 
@@ -16,7 +16,7 @@ Settings debugged() {
   return settings;
 }
 
-// Two servers, of which the second follows the first.
+// Two servers, the second a replica of the first.
 struct Pair {
   explicit Pair(Settings of_replica = debugged()) : primary(debugged()), replica(std::move(of_replica)) {
     follow();
@@ -42,7 +42,7 @@ TEST(FollowingServer, has_all_data_and_every_change_of_it) {
   servers.expect_equal();
 }
 
-// Over TCP, and the data is there before.
+// Over TCP, with data from the start.
 TEST(FollowingServer, gets_a_large_snapshot_while_it_serves_its_old_data) {
   Settings settings = debugged();
   settings.port = any_port;
@@ -92,7 +92,7 @@ TEST(FollowingServer, leaves_expired_keys_to_the_primary) {
   servers.replica.advance_ms(2000);
   EXPECT_EQ(servers.replicas.call({"GET", "k"}), "$-1\r\n") << "it is not there for clients";
   EXPECT_EQ(servers.replica.run([](Server& s) { return s.databases[0]->size(); }), 2u) << "but it is kept";
-  // At the primary it is still there, and what is done to it has to be done here.
+  // The primary still has the key, so what is done to it must be done here, too.
   servers.primarys.call({"INCR", "k"});
   servers.primarys.call({"RPUSH", "l", "b"});
   servers.primarys.call({"PERSIST", "k"});
@@ -162,7 +162,7 @@ TEST(FollowingServer, knows_both_histories_when_it_has_taken_over) {
   EXPECT_EQ(state_seen(servers.primarys), state_seen(servers.replicas));
 }
 
-// A listener that says to whoever comes what the test wants.
+// A listener that sends whatever the test wants to everyone who connects.
 class FakePrimary {
  public:
   FakePrimary() : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -175,7 +175,7 @@ class FakePrimary {
   ~FakePrimary() { ::close(fd_); }
   std::string path() const { return folder_.file("p"); }
   WireClient accept() { return WireClient::adopted(::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC)); }
-  // As far as the answer to PSYNC, which the caller gives.
+  // Runs the protocol up to the answer to PSYNC, which the caller gives.
   WireClient greeted() {
     WireClient client = accept();
     for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n"}) {
@@ -196,7 +196,7 @@ class FakePrimary {
 
 const std::string history_id(40, 'a');
 
-// What may follow the answer to PSYNC; the link is closed, and everything stays as it was.
+// Data that may follow the answer to PSYNC; the link is closed, and everything stays as it was.
 TEST(FollowingServer, loses_nothing_but_the_link_to_a_primary_that_means_harm) {
   const std::string mark(40, 'm');
   const std::string full = "+FULLRESYNC " + history_id + " 1\r\n";
@@ -246,7 +246,8 @@ TEST(FollowingServer, loses_nothing_but_the_link_to_a_primary_that_means_harm) {
     client.call({"REPLICAOF", primary.path(), "0"});
     WireClient link = primary.greeted();
     link.send(lie);
-    // A link that ends while the snapshot is loaded leaves the old data; these end by what comes behind it.
+    // A link that ends while the snapshot is loaded leaves the old data; these end because of what follows
+    // it.
     if (!loads_it) ::shutdown(link.fd(), lie.size() > 4000 ? SHUT_RD : SHUT_WR);
     link.until_closed();
     EXPECT_EQ(client.call({"GET", "a"}), loads_it ? "$-1\r\n" : "$1\r\n1\r\n");
@@ -273,7 +274,7 @@ TEST(FollowingServer, applies_a_transaction_whole_or_not_at_all) {
   }
   EXPECT_EQ(client.call({"DBSIZE"}), ":1\r\n");
   pass_ms(replica, 1);
-  // It asks for what it has not applied.
+  // It requests what it has not applied.
   WireClient link = primary.accept();
   const std::string asked = std::to_string(8 + encode({"SET", "c", "3"}).size());
   for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n"}) {

@@ -16,7 +16,7 @@ extern char** environ;
 
 namespace weir::kv::testing {
 
-// One run of the program; what it prints is gathered until the end of its output.
+// One run of the program, whose output is collected until its end.
 class Program {
  public:
   explicit Program(std::vector<std::string> arguments, const std::string& variable = {}) {
@@ -53,14 +53,14 @@ class Program {
     ::close(output_);
   }
 
-  // Reads on until it has printed that.
+  // Reads until it has printed that text.
   bool prints(const std::string& text) {
     while (text_.find(text) == std::string::npos) {
       if (!read()) return false;
     }
     return true;
   }
-  // Everything it printed, once nobody holds its output any more.
+  // Its whole output, once no process holds its output any more.
   const std::string& output() {
     while (read()) {
     }

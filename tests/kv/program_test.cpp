@@ -100,7 +100,7 @@ TEST(Program, writes_its_log_to_the_file_and_nothing_else) {
   EXPECT_NE(contents(folder.file("log")).find("# stopped"), std::string::npos);
 }
 
-// A log is moved away to be kept; nobody has to tell the server.
+// A log is renamed to keep it, without notifying the server.
 TEST(Program, writes_a_new_log_file_when_the_old_one_was_moved) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--dir", folder.file(""), "--unixsocket", "s", "--logfile", "log"});
@@ -229,14 +229,14 @@ TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
   const long pages = count * static_cast<long>(value.size()) / sysconf(_SC_PAGESIZE);
   for (int i = 0; i < count; ++i) ASSERT_EQ(client.call({"SET", std::to_string(i), value}), "+OK\r\n");
   EXPECT_EQ(client.call({"FLUSHALL", "SYNC"}), "+OK\r\n");
-  // Most of it: what grows together to 8 MiB jemalloc gives back at once (opt.oversize_threshold), and how
-  // much that is depends on where the kernel puts new memory.
+  // Most of it: jemalloc returns blocks that merge to 8 MiB at once (opt.oversize_threshold), and how many do
+  // depends on where the kernel puts new memory.
   EXPECT_GT(resident_pages(program.pid()), pages * 3 / 4);
   EXPECT_EQ(client.call({"MEMORY", "PURGE"}), "+OK\r\n");
   EXPECT_LT(resident_pages(program.pid()), pages / 2);
 }
 
-// What stopping does to the data: as configured, and as the client says.
+// What a shutdown does to the data: as configured, and as the client requests.
 struct Stopping {
   const char* name;
   const char* save;

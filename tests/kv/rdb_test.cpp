@@ -59,7 +59,7 @@ TEST(RdbText, takes_the_shortest_form_and_comes_back) {
   }
 }
 
-// The bytes of Redis's compact forms, as their documentation says.
+// Bytes in Redis's compact forms, from their documentation.
 std::string number(std::uint64_t value, std::size_t bytes) {
   return {reinterpret_cast<const char*>(&value), bytes};
 }
@@ -221,7 +221,7 @@ TEST_P(RdbForm, is_refused_when_it_ends_early) {
   }
 }
 
-// It may come out as something else, but never as something that cannot be written and read again.
+// It may become a different value, but always one that can be written and read again.
 TEST_P(RdbForm, does_no_harm_with_any_bit_changed) {
   for (std::size_t bit = 0; bit < GetParam().bytes.size() * 8; ++bit) {
     std::string bytes = GetParam().bytes;
@@ -280,7 +280,7 @@ TEST_P(RdbHostile, is_refused_with_its_reason) {
 INSTANTIATE_TEST_SUITE_P(Rows, RdbHostile, ::testing::ValuesIn(hostile_rows),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-// Bytes a few at a time, as from a slow file.
+// Delivers a few bytes at a time, as from a slow file.
 class Drops final : public Source {
  public:
   Drops(std::string bytes, std::size_t at_once) : bytes_(std::move(bytes)), at_once_(at_once) {}

@@ -1,5 +1,5 @@
-// Peers of the RDMA port that claim bytes that they never wrote, over plain verbs: the server sees zeros, and
-// never the requests of an earlier client.
+// Peers of the RDMA port that claim bytes which they never wrote, over plain verbs: the server sees zeros,
+// and never an earlier client's requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using rdma::testing_support::RawPeer;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Writes and claims what it likes; replies land in its own memory, one behind the other.
+// Writes and claims whatever it likes; replies land in its own memory, one behind the other.
 class LyingClient {
  public:
   explicit LyingClient(std::uint16_t port) {
@@ -59,8 +59,8 @@ void until_alone(RunningServer& server) {
   while (server.run([](Server& s) { return s.clients.size(); }) != 0) std::this_thread::yield();
 }
 
-// The server parses what a peer claims as it comes: byte by byte it would meet the end of each request that
-// the client before left, the first of which is its AUTH.
+// The server parses what a peer claims as it arrives: byte by byte it would reach the end of each request
+// that the previous client left, the first of which is its AUTH.
 TEST(RdmaBadPeer, does_not_become_the_client_before_it_by_claiming_its_bytes) {
   Settings settings = rdma_settings();
   settings.requirepass = "correct horse";
@@ -78,8 +78,8 @@ TEST(RdmaBadPeer, does_not_become_the_client_before_it_by_claiming_its_bytes) {
     liar.claim("", 1);
     liar.poll();
   }
-  // All the rest of what is announced at first. A NUL hides the rest of an inline command, so these are one
-  // that never ends: the server keeps the bytes, or ends who sends so many without a password.
+  // All the rest of the announced buffer. A NUL hides the rest of an inline command, so this is one that
+  // never ends: the server keeps the bytes, or closes a client that sends so many without a password.
   const auto claimed = static_cast<std::size_t>(rdma::ReceiveSize::least_bytes);
   liar.claim("", static_cast<std::uint32_t>(claimed - auth.size() - 200));
   struct Seen {

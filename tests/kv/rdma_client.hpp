@@ -24,7 +24,7 @@ inline Settings rdma_settings() {
   return settings;
 }
 
-// On Weir's NIC.
+// Uses Weir's NIC.
 inline rdma::Engine& open_engine(asio::io_context& io) {
   rdma::ProviderOptions options;
   options.choice = rdma::ProviderChoice::weir;
@@ -47,7 +47,7 @@ class RdmaClient {
     if (failed) throw std::runtime_error("connect: " + stream_.error().what);
   }
 
-  // From here on through TLS.
+  // Uses TLS from here on.
   void start_tls(asio::ssl::context context) {
     context_.emplace(std::move(context));
     tls_.emplace(stream_, *context_);
@@ -59,7 +59,7 @@ class RdmaClient {
   std::string exactly(const std::string& request, std::size_t size) {
     return tls_ ? exchange(*tls_, request, size) : exchange(stream_, request, size);
   }
-  // So many replies, each raw, to these requests.
+  // That many replies, raw, to these requests.
   std::vector<std::string> replies(const std::string& requests, std::size_t count) {
     std::vector<std::string> whole;
     std::string wanted = requests;
@@ -74,7 +74,7 @@ class RdmaClient {
     }
     return whole;
   }
-  // Whether the server has ended the connection; waits until it has.
+  // Waits until the server has closed the connection; whether it did.
   bool ended() {
     char byte = 0;
     std::error_code failed = asio::error::would_block;

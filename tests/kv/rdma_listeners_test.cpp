@@ -44,7 +44,7 @@ TEST(Rdma, port_can_be_changed_while_it_runs) {
   const std::uint16_t first = port_of(server, "rdma");
   ASSERT_NE(first, 0);
   RdmaClient client(first);
-  // A client that the server has not seen yet goes with its listener, as one in TCP's backlog does.
+  // A client that the server has not accepted yet is lost with its listener, like one in TCP's backlog.
   EXPECT_EQ(client.exactly("PING\r\n", 7), "+PONG\r\n");
   EXPECT_EQ(manager.call({"CONFIG", "SET", "rdma-port", "0"}), "+OK\r\n");
   EXPECT_EQ(port_of(server, "rdma"), 0);

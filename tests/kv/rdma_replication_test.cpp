@@ -1,4 +1,4 @@
-// A server follows another over RDMA, plain and with TLS: the snapshot, the stream, cut links, and the end.
+// A replica over RDMA, plain and with TLS: the snapshot, the stream, cut links, and the end.
 #include <gtest/gtest.h>
 
 #include "tests/kv/certificates.hpp"
@@ -129,7 +129,7 @@ TEST(FollowingOverRdma, says_why_it_cannot_and_follows_once_it_can) {
   await_replicas(primarys);
 }
 
-// As a user does who finds that the hosts have no RDMA.
+// As a user does after finding out that the hosts have no RDMA.
 TEST(FollowingOverRdma, goes_back_to_tcp_when_told_so) {
   RunningServer primary(primary_settings());
   RunningServer replica(replica_settings(false));
@@ -145,7 +145,7 @@ TEST(FollowingOverRdma, goes_back_to_tcp_when_told_so) {
   EXPECT_EQ(fact(primarys, "stats", "sync_partial_ok"), "1");
 }
 
-// A server in a process of its own, with a port for RDMA that stays the same when it is started again.
+// A server in its own process, whose RDMA port stays the same after a restart.
 class Node {
  public:
   explicit Node(std::vector<std::string> more = {}) : more_(std::move(more)) {
@@ -194,7 +194,7 @@ TEST(FollowingOverRdma, serves_on_when_the_primary_is_killed_and_follows_it_when
   EXPECT_EQ(replicas.call({"GET", "a"}), "$-1\r\n") << "it began anew, without data";
 }
 
-// What waits for it is limited, and the primary waits for nobody.
+// What waits for the replica is limited, and the primary does not wait.
 TEST(FollowingOverRdma, holds_up_nobody_while_it_is_stopped) {
   Settings settings = primary_settings();
   settings.repl_backlog_size = 1 << 18;

@@ -137,7 +137,7 @@ TEST(RdmaTls, handshake_has_a_time_limit) {
   EXPECT_EQ(established.exactly("PING\r\n", 7), "+PONG\r\n") << "the limit is the handshake's only";
 }
 
-// Connected to the port for TLS, and silent: all of one thread of their own.
+// Silent connections to the TLS port, all driven by one thread.
 class SilentClients {
  public:
   explicit SilentClients(std::uint16_t port) : engine_(open_engine(io_)), port_(port) {}
@@ -173,7 +173,7 @@ TEST(RdmaTls, handshakes_under_way_are_limited_and_the_next_client_waits) {
   WireClient other = server.connect();
   EXPECT_EQ(other.call({"PING"}), "+PONG\r\n") << "who does without TLS is not held up";
   EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), most + 1) << "nobody else was accepted";
-  pass_ms(server, 1'100);  // all that half of them have
+  pass_ms(server, 1'100);  // the time that half of them have
   await_clients(server, most / 2 + 20 + 1);
 }
 
@@ -184,7 +184,7 @@ TEST(RdmaTls, client_that_speaks_plain_text_is_closed) {
   await_clients(server, 0);
 }
 
-// A process of its own that loads the server over TLS over RDMA until it is killed.
+// A process that loads the server over RDMA with TLS until it is killed.
 class Load {
  public:
   explicit Load(std::uint16_t port) {

@@ -34,7 +34,7 @@ class RecordedEffects final : public EffectListener {
   }
   void effect(int db, std::string_view request) override { told_.push_back({db, std::string(request)}); }
 
-  // What was told since the last call.
+  // What was reported since the last call.
   std::vector<Told> take() {
     return server_.run([this](Server&) { return std::exchange(told_, {}); });
   }
@@ -54,7 +54,7 @@ inline void replay(WireClient& into, const std::vector<RecordedEffects::Told>& t
   }
 }
 
-// All that two servers must agree on: keys, values, when they expire, functions.
+// Everything that two servers must agree on: keys, values, expiry times, functions.
 inline std::string state_of(RunningServer& server) {
   const std::string functions = server.connect().call({"FUNCTION", "LIST", "WITHCODE"});
   return server.run([&](Server& s) {

@@ -1,7 +1,7 @@
 // A cluster of six of Debian's redis-servers on loopback: three primaries, each with a replica.
 //
-// In a network namespace of its own: nodes know each other by port, and also use the port number plus 10000.
-// However slow the machine is, no node takes over by itself: fail_over() and move_slot() decide.
+// It runs in its own network namespace, because nodes know each other by port, and also use the port number
+// plus 10000. However slow the machine is, no node takes over by itself: fail_over() and move_slot() decide.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class RedisCluster {
   static constexpr std::size_t size = 2 * primaries;
 
   RedisCluster() : RedisCluster("--port", {}) {}
-  // Nodes that speak TLS only, to clients and among themselves: `more` says with which files.
+  // Nodes that speak only TLS, to clients and among themselves; `more` names the files.
   static RedisCluster with_tls(std::vector<std::string> more) {
     more.insert(more.end(), {"--port", "0", "--tls-cluster", "yes", "--tls-replication", "yes"});
     return RedisCluster("--tls-port", more);
@@ -68,22 +68,22 @@ class RedisCluster {
   std::string call(std::size_t node, const std::vector<std::string>& words) const {
     return nodes_[node]->connect().call(words);
   }
-  // The replica of a primary has all that it has.
+  // Waits until the replica of a primary has all of its data.
   void await_replica(std::size_t node) const {
     await_true("its replica follows", [&] { return call(node, {"WAIT", "1", "100"}) == ":1\r\n"; });
   }
   void kill(std::size_t node) { nodes_[node]->kill(); }
-  // Stands still, with its connections open, until resume().
+  // Stops the process, with its connections open, until resume().
   void halt(std::size_t node) { nodes_[node]->signal(SIGSTOP); }
   void resume(std::size_t node) { nodes_[node]->signal(SIGCONT); }
-  // A replica takes over. `asking` its primary, which has to live, so that nothing is lost.
+  // Makes a replica take over. With `asking`, its primary must be alive, so that nothing is lost.
   void fail_over(std::size_t replica, bool asking) {
     call(replica, asking ? std::vector<std::string>{"CLUSTER", "FAILOVER"}
                          : std::vector<std::string>{"CLUSTER", "FAILOVER", "TAKEOVER"});
     await_true("it has taken over",
                [&] { return call(replica, {"ROLE"}).find("master") != std::string::npos; });
   }
-  // As redis-cli --cluster reshard does.
+  // Moves a slot as redis-cli --cluster reshard does.
   void move_slot(int slot, std::size_t from, std::size_t to) {
     const std::string name = std::to_string(slot);
     expect_ok(to, {"CLUSTER", "SETSLOT", name, "IMPORTING", id(from)});

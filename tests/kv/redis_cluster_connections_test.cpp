@@ -1,5 +1,5 @@
-// Through a gateway in front of six redis-servers: WATCH, commands that wait and subscriptions, while slots
-// move, nodes stand still and die; and the same cluster with TLS.
+// Through a gateway in front of six redis-servers: WATCH, blocking commands and subscriptions, while slots
+// move and nodes stall and die; and the same cluster with TLS.
 #include <gtest/gtest.h>
 
 #include "cluster/key_slot.hpp"
@@ -20,7 +20,7 @@ Settings gateway_settings(std::size_t seed) {
   return settings;
 }
 
-// A key of a slot that this primary has at first.
+// A key in a slot that this primary has at first.
 std::string key_at(std::size_t node, int number = 0) {
   for (int i = 0;; ++i) {
     const std::string tag = "k" + std::to_string(i);
@@ -152,7 +152,7 @@ TEST(RedisClusterConnections, hold_while_slots_move_and_nodes_die) {
   a_shard_channel_ends_when_its_slot_moves(at);
   a_node_that_stands_still_is_told_of(at);
 
-  // The first node has the channels, and one client waits there.
+  // The first node has the channel subscriptions, and one client waits there.
   WireClient listens = at.gateway.connect();
   EXPECT_EQ(listens.call({"SUBSCRIBE", "news"}), subscribed("subscribe", "news"));
   at.client.send(encode({"BLPOP", key_at(0), "0"}));
@@ -195,7 +195,7 @@ TEST(RedisClusterConnections, are_made_with_tls) {
   cluster.fail_over(4, true);
   EXPECT_EQ(at.client.call({"GET", key_at(1)}), bulk_of("5"));
 
-  // A gateway that shows no certificate of that authority.
+  // A gateway without a certificate of that authority.
   settings.unixsocket.clear();
   settings.tls_client_cert_file.clear();
   settings.tls_client_key_file.clear();

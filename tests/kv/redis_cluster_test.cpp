@@ -22,7 +22,7 @@ std::string text_of(const std::string& reply) {
   return begin == reply.size() ? reply : reply.substr(begin, reply.size() - begin - 2);
 }
 
-// One client's keys, which nobody else writes, and what it knows of them.
+// One client's keys, which no other client writes, and what it knows of them.
 class Ledger {
  public:
   static constexpr int tags = 24;
@@ -33,7 +33,7 @@ class Ledger {
   static std::string tag(int key) { return "{t" + std::to_string(key % tags) + "}"; }
   std::string key(int number) const { return tag(number) + name_ + ':' + std::to_string(number); }
 
-  // Sixteen steps, and what is right about their replies.
+  // Sixteen steps, and the correct replies.
   void round(const Speak& speak) {
     constexpr std::size_t at_once = 16;
     std::string requests;
@@ -128,7 +128,7 @@ Speak by_rdma(RunningServer& server) {
       [client](const std::string& requests, std::size_t count) { return client->replies(requests, count); };
 }
 
-// Clients that go on until they are told to stop, and stand still on demand.
+// Clients that run until they are told to stop, and can be suspended.
 class Load {
  public:
   explicit Load(std::vector<Speak> ways) : ways_(std::move(ways)) {
@@ -209,7 +209,7 @@ TEST(RedisCluster, is_served_through_a_gateway_while_slots_move_and_nodes_fail_o
     cluster.move_slot(slot, from, (from + 1) % RedisCluster::primaries);
   }
   load.await_served(500);
-  // What Redis has acknowledged and its replica has not is lost with it: nothing is on its way then.
+  // What Redis has acknowledged but its replica lacks is lost with it, so nothing may be in flight then.
   load.meanwhile_still([&] {
     cluster.await_replica(0);
     cluster.kill(0);

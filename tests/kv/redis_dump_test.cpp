@@ -13,7 +13,7 @@ RedisServer& theirs() {
   return server;
 }
 
-// A bulk reply's contents.
+// The contents of a bulk reply.
 std::string contents(const std::string& reply) {
   const std::size_t line = reply.find("\r\n") + 2;
   return reply.substr(line, reply.size() - line - 2);
@@ -40,7 +40,7 @@ TEST_P(BothWays, a_dumped_value_is_restored_as_it_was) {
 INSTANTIATE_TEST_SUITE_P(Types, BothWays, ::testing::ValuesIn(every_type()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-// What DUMP has made of the words, for the given server.
+// What DUMP returns for the value that the words make, on the given server.
 std::string payload_of(WireClient& client, const Words& make) {
   client.call({"DEL", "k"});
   client.call(make);
@@ -106,7 +106,7 @@ TEST(Restore, keeps_the_time_to_live) {
   EXPECT_EQ(weir.call({"GET", "b"}), "$4\r\ntext\r\n");
 }
 
-// Of several libraries that are there already, which one is named depends on a table's order.
+// If several libraries exist already, which one is named depends on a table's order.
 std::string either(std::string reply) {
   if (const std::size_t at = reply.find("Library two"); at != std::string::npos)
     reply.replace(at, 11, "Library one");

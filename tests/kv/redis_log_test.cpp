@@ -60,7 +60,7 @@ std::vector<std::string> redis_logging_in(const test::ScratchDirectory& folder, 
           "--enable-debug-command", "yes"};
 }
 
-// Both servers have the key that expired until somebody looks.
+// Both servers keep an expired key until it is looked at.
 std::string log_digest(WireClient& client) {
   client.call({"SELECT", "0"});
   while (client.call({"EXISTS", "gone"}) != ":0\r\n") {

@@ -19,7 +19,7 @@ Settings replica_settings() {
 
 const std::vector<std::string> debugging{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"};
 
-// `theirs` has made the changes: in Redis WAIT waits for those of its own client.
+// `theirs` must have made the changes: in Redis WAIT waits for those of its own client.
 void expect_equal(WireClient& theirs, RunningServer& weir) {
   await_replicas(theirs);
   WireClient ours = weir.connect();
@@ -112,7 +112,7 @@ TEST(ReplicaOfRedis, has_replicas_of_its_own) {
   await_replicas(client);
   ReplicationLoad load(13);
   for (int i = 0; i < 200; ++i) load.step(client);
-  // It joins in the middle of a stream, where a database is selected already.
+  // It joins in the middle of a stream, after a database was selected.
   client.call({"SELECT", "2"});
   client.call({"SET", "k", "v"});
   await_replicas(client);

@@ -32,7 +32,7 @@ std::vector<std::string> replica_of(RunningServer& server, const std::vector<std
   return words;
 }
 
-// Everything that is due goes.
+// Removes all keys that are due.
 void expire_all(RunningServer& server) {
   pass_ms(server, 1);
   while (server.run([](Server& s) {
@@ -116,7 +116,7 @@ TEST(RedisAsReplica, begins_anew_when_it_was_away_for_longer_than_the_backlog_la
   WireClient client = weir.connect();
   RedisServer redis(replica_of(weir));
   await_replicas(client);
-  // It would be back before the next command.
+  // It would be connected again before the next command.
   client.call({"MULTI"});
   client.call({"CLIENT", "KILL", "TYPE", "replica"});
   for (int i = 0; i < 4; ++i) client.call({"SET", "k" + std::to_string(i), std::string(100'000, 'x')});
@@ -126,7 +126,7 @@ TEST(RedisAsReplica, begins_anew_when_it_was_away_for_longer_than_the_backlog_la
   EXPECT_EQ(fact(client, "stats", "sync_partial_err"), "1");
 }
 
-// Each goes on from the snapshot that the other one took while it followed.
+// Each continues from the snapshot that the other one took as a replica.
 TEST(RedisAsReplica, goes_on_from_a_snapshot_of_either_server) {
   RunningServer primary(primary_settings());
   WireClient client = primary.connect();

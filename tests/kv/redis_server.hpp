@@ -29,7 +29,7 @@ inline pid_t spawn_redis(std::vector<std::string> words) {
   return pid;
 }
 
-// On a Unix socket in a folder of its own, which is its working directory, too.
+// On a Unix socket in its own folder, which is also its working directory.
 class RedisServer {
  public:
   explicit RedisServer(const std::vector<std::string>& more = {}) { start(more); }
@@ -39,7 +39,7 @@ class RedisServer {
   std::string file(const std::string& name) const { return folder_.file(name); }
   WireClient connect() const { return WireClient::unix_socket(path()); }
 
-  // Again in the same folder, with what it saved there.
+  // Restarts it in the same folder, with the data saved there.
   void start(const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{
         "--port",       "0",  "--unixsocket", path(),           "--save",    "",
@@ -56,7 +56,7 @@ class RedisServer {
   }
 
  private:
-  // Its socket file is there a moment before it listens, and it listens before it has loaded its data.
+  // Its socket file exists a moment before it listens, and it listens before it has loaded its data.
   bool answers() const {
     try {
       return connect().call({"PING"}) == "+PONG\r\n";

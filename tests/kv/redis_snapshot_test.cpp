@@ -11,7 +11,7 @@
 namespace weir::kv::testing {
 namespace {
 
-// Fills database 0 with every type, each under its name, one key that expires, a function and database 9.
+// Fills database 0 with every type, each under its name, a key that expires, a function, and database 9.
 void fill(WireClient& client) {
   for (const EveryType& type : every_type()) {
     for (const Words& words : type.make) ASSERT_NE(client.call(words)[0], '-');
@@ -24,13 +24,13 @@ void fill(WireClient& client) {
   client.call({"SELECT", "0"});
 }
 
-// What clients see of it, the order of tables apart.
+// What clients read of it, except for the order of tables.
 std::vector<std::string> seen(WireClient& client) {
   std::vector<std::string> all;
   for (const EveryType& type : every_type()) {
     Words look = type.look;
     look[1] = type.name;
-    // Tables have an order of their own: sorted members, then the values.
+    // Tables have their own order: sort members, then values.
     if (type.any_order && look[0] == "SMEMBERS") look = {"SORT", type.name, "ALPHA"};
     if (type.any_order && look[0] == "HGETALL") look = {"HMGET", type.name, "f0", "f1", "f19", "f1999"};
     all.push_back(std::string(type.name) + ' ' + client.call(look));

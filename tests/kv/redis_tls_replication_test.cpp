@@ -1,4 +1,4 @@
-// Debian's redis-server and this server follow each other with TLS.
+// Debian's redis-server and this server replicate each other with TLS.
 #include <gtest/gtest.h>
 
 #include "tests/kv/certificates.hpp"
@@ -10,7 +10,7 @@
 namespace weir::kv::testing {
 namespace {
 
-// Redis shows a certificate of the same authority's, and wants one of it.
+// Redis shows a certificate of the same authority, and requires one.
 std::vector<std::string> with_tls(std::vector<std::string> words) {
   words.insert(
       words.end(),
@@ -36,7 +36,7 @@ TEST(RedisTlsReplication, redis_follows_this_server) {
   EXPECT_EQ(state_seen(theirs), state_seen(ours));
 }
 
-// The one that Redis trusts is shown to it by tls-client-cert-file.
+// tls-client-cert-file has the certificate that Redis trusts.
 TEST(RedisTlsReplication, this_server_follows_redis) {
   if (!enter_own_network())
     GTEST_SKIP() << "the kernel lets this user make no network namespace (CLONE_NEWNET)";

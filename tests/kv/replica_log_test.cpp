@@ -1,4 +1,4 @@
-// The append-only log of a server that follows another: after a restart the server has the same data.
+// The append-only log of a replica: after a restart the server has the same data.
 #include "tests/kv/aof.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/replication_load.hpp"
@@ -18,7 +18,7 @@ void await_base(RunningServer& server) {
   while (server.run([](Server& s) { return s.append_only->state().rewrites; }) == 0) tick_log(server, 0);
 }
 
-// A primary that has some data, and a replica that has others and keeps a log of them.
+// A primary with some data, and a replica with other data, which keeps a log.
 struct LoggedPair {
   explicit LoggedPair(aof::Sync sync = aof::Sync::always) : replica(keeping(folder, sync), disk.disk()) {
     replicas.call({"SET", "old", "1"});
@@ -55,7 +55,7 @@ TEST(ReplicaLog, has_what_came_from_the_primary) {
   EXPECT_EQ(state_of(servers.replica), state_of(servers.primary));
 }
 
-// One second apart, the replica tells how much of the stream is on its disk.
+// Once a second the replica reports how much of the stream is on its disk.
 TEST(ReplicaLog, on_the_disk_ends_the_wait_of_the_primarys_client) {
   for (const aof::Sync sync : {aof::Sync::always, aof::Sync::everysec}) {
     LoggedPair servers(sync);
@@ -76,7 +76,7 @@ TEST(ReplicaLog, on_the_disk_ends_the_wait_of_the_primarys_client) {
   }
 }
 
-// Until the new data is in a base the log is that of the old data: never old data with the new one's changes.
+// Until a base has the new data the log is that of the old data: never old data with the new data's changes.
 TEST(ReplicaLog, is_that_of_the_old_data_until_all_of_the_new_is_in_it) {
   LoggedPair servers;
   const std::string old = state_of(servers.replica);
@@ -104,7 +104,7 @@ TEST(ReplicaLog, that_cannot_be_kept_holds_the_stream_back) {
   while (servers.replica.run([](Server& s) { return s.append_only->refusal(); }).empty()) {
     std::this_thread::yield();
   }
-  // Two turns of the link: one may have begun.
+  // Two turns of the link, because one may have begun already.
   for (int i = 0; i < 2; ++i) servers.primarys.call({"SET", "l", value});
   EXPECT_LT(servers.replica.run([](Server& s) { return s.append_only->writer().gathered_bytes(); }),
             1'500'000u);

@@ -1,4 +1,4 @@
-// A replica that is stopped keeps a snapshot, and after its restart continues from there.
+// A stopped replica keeps a snapshot, and continues from there after its restart.
 #include <gtest/gtest.h>
 
 #include "tests/kv/program.hpp"
@@ -63,7 +63,7 @@ TEST(ReplicaThatWasStopped, asks_for_what_it_missed) {
   EXPECT_EQ(fact(primarys, "stats", "sync_partial_ok"), "3");
 }
 
-// What expired while it was away is the primary's to say, which may have changed its mind before.
+// Only the primary decides what expired while the replica was away; it may have changed the expiry before.
 TEST(ReplicaThatWasStopped, keeps_keys_whose_time_is_past_until_the_primary_says_so) {
   RunningServer primary(primary_settings());
   WireClient primarys = primary.connect();
@@ -99,7 +99,7 @@ TEST(ReplicaThatWasStopped, begins_anew_where_the_primary_no_longer_has_what_it_
   EXPECT_EQ(fact(primarys, "stats", "sync_full"), "2");
 }
 
-// Its own changes are in no history of the primary's.
+// The replica's own changes are in no history of the primary.
 TEST(ReplicaThatWasStopped, begins_anew_when_it_had_taken_over_meanwhile) {
   RunningServer primary(primary_settings());
   WireClient primarys = primary.connect();

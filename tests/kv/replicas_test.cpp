@@ -8,19 +8,19 @@
 namespace weir::kv::testing {
 namespace {
 
-// A client that follows as a replica does.
+// A client that speaks a replica's part of the protocol.
 class HandReplica {
  public:
   explicit HandReplica(RunningServer& server) : wire(server.connect()) {
     EXPECT_EQ(wire.call({"REPLCONF", "listening-port", "7", "capa", "eof", "capa", "psync2"}), "+OK\r\n");
   }
-  // The answer, without its end.
+  // The answer, without its line end.
   std::string psync(const std::string& known, const std::string& from) {
     wire.send(encode({"PSYNC", known, from}));
     const std::string line = wire.through("\r\n");
     return line.substr(0, line.size() - 2);
   }
-  // Follows from nothing on, to the first confirmation.
+  // Replicates from nothing, up to the first confirmation.
   void follow() {
     const std::string line = psync("?", "-1");
     ASSERT_TRUE(line.starts_with("+FULLRESYNC ")) << line;
@@ -41,7 +41,7 @@ class HandReplica {
   void confirm_synced(std::int64_t synced) {
     wire.send(encode({"REPLCONF", "ACK", std::to_string(offset), "FACK", std::to_string(synced)}));
   }
-  // What comes up to the end of that request, which counts as applied.
+  // What arrives up to the end of that request; it counts as applied.
   std::string take(const std::vector<std::string>& last) {
     const std::string bytes = wire.through(encode(last));
     offset += static_cast<std::int64_t>(bytes.size());
@@ -56,7 +56,7 @@ class HandReplica {
 
 const std::string select_0 = encode({"SELECT", "0"});
 
-// Waits until INFO says it so often.
+// Waits until INFO contains it that many times.
 void await_said(RunningServer& server, const std::string& what, std::size_t count = 1) {
   WireClient client = server.connect();
   const auto said = [&] {
@@ -71,7 +71,7 @@ void await_said(RunningServer& server, const std::string& what, std::size_t coun
 
 void await_online(RunningServer& server, std::size_t count = 1) { await_said(server, "state=online", count); }
 
-// Over TLS a transport says late that an answer has left, and Redis refuses PSYNC until it has.
+// Over TLS a transport reports late that a reply has left, and Redis refuses PSYNC until then.
 TEST(Replicas, may_ask_before_the_last_answer_has_left) {
   RunningServer server;
   HandReplica replica(server);
@@ -96,7 +96,7 @@ TEST(Replicas, are_sent_a_snapshot_and_then_each_change) {
   EXPECT_NE(set.find("PXAT"), std::string::npos) << set;
 }
 
-// A replica that loads the snapshot would not find its end if more came behind it.
+// A replica that loads the snapshot would not find its end if more data followed it.
 TEST(Replicas, are_sent_no_change_before_they_confirmed_the_snapshot) {
   RunningServer server;
   WireClient client = server.connect();
@@ -120,7 +120,7 @@ TEST(Replicas, go_on_where_they_were_cut_off) {
   first.wire.close();
   client.call({"SET", "b", "2"});
   struct Row {
-    const char* id;  // null: the server's
+    const char* id;  // null: the server's id
     std::int64_t behind;
     const char* answer;
   };
@@ -242,7 +242,7 @@ TEST(Replicas, and_snapshots_on_the_disk_wait_for_each_other) {
   const std::string large(1 << 20, 'x');
   for (int i = 0; i < 40; ++i) client.call({"SET", "k" + std::to_string(i), large});
   HandReplica replica(server);
-  replica.psync("?", "-1");  // what it does not read holds the snapshot up
+  replica.psync("?", "-1");  // unread data hold up the snapshot
   EXPECT_EQ(client.call({"BGSAVE"}), "-ERR Background save already in progress\r\n");
   EXPECT_EQ(client.call({"SAVE"}), "-ERR Background save already in progress\r\n");
   replica.wire.close();
@@ -377,7 +377,7 @@ TEST(SyncedHistory, is_what_the_synced_part_of_the_log_holds) {
   constexpr Step steps[] = {
       {100, 50, 0, 0},    {200, 80, 49, 0},   {200, 80, 50, 100}, {300, 90, 79, 100},
       {300, 90, 85, 200}, {300, 90, 90, 300}, {300, 90, 90, 300},  // nothing new
-      {400, 10, 5, 300},  // the log began anew, and its base holds the rest
+      {400, 10, 5, 300},  // the log was rewritten, and its base holds the rest
       {400, 10, 10, 400},
   };
   repl::SyncedHistory history;

@@ -19,7 +19,7 @@ namespace {
 
 enum class Links : std::uint8_t { unix_sockets, rdma };
 
-// One weir-server, which has nothing when it is started again but what its log kept.
+// One weir-server, which after a restart has only what its log kept.
 class Node {
  public:
   Node(Links links, bool keeps_log) : links_(links), keeps_log_(keeps_log) {
@@ -70,7 +70,7 @@ class Node {
   test::ScratchDirectory folder_;
   Links links_;
   bool keeps_log_;
-  std::string rdma_port_ = "-1";  // the same one when it is started again
+  std::string rdma_port_ = "-1";  // unchanged after a restart
   bool stopped_ = false;
   std::unique_ptr<Program> program_;
 };
@@ -97,7 +97,7 @@ class Chaos {
     }
   }
 
-  std::string story;  // what happened, for a failure
+  std::string story;  // what happened, printed on failure
   std::set<std::uint64_t> acknowledged;
 
  private:
@@ -112,7 +112,7 @@ class Chaos {
   Node& some_replica() { return *replicas()[random_() % 2]; }
   std::string key() { return "k" + std::to_string(random_() % 40); }
 
-  // Something of every kind, in transactions and with times at which keys go.
+  // Something of every kind, in transactions and with expiry times.
   std::vector<std::string> change() {
     const std::string value = std::to_string(random_() % 1000);
     switch (random_() % 12) {
@@ -143,7 +143,7 @@ class Chaos {
     }
   }
 
-  // A number at the end of the journal among other changes, and the question whether a replica has them.
+  // Appends a number to the journal among other changes, and asks whether a replica has them.
   void write() {
     unconfirmed_.push_back(++number_);
     std::string requests = encode({"RPUSH", "journal", std::to_string(number_)});
@@ -209,7 +209,7 @@ class Chaos {
 
   void kill_replica() {
     tell("kill a replica");
-    await_all();  // else what it alone confirmed would be on one node only
+    await_all();  // otherwise what only it confirmed would be on one node
     Node& replica = some_replica();
     replica.kill();
     for (auto batches = random_() % 4; batches > 0; --batches) write();
@@ -223,13 +223,13 @@ class Chaos {
     const std::vector<Node*> both = replicas();
     const std::size_t last = random_() % 2;
     for (Node* node : both) node->go_on();
-    both[1 - last]->follow(primary());  // or they would follow each other
+    both[1 - last]->follow(primary());  // otherwise they would replicate each other
     both[last]->follow(*both[1 - last]);
     for (auto batches = random_() % 4; batches > 0; --batches) write();
     if (random_() % 2 == 0) both[last]->follow(primary());
   }
 
-  // The replica that has most of its history takes over.
+  // The replica with the longest history takes over.
   void fail_primary(bool killed) {
     tell(killed ? "kill the primary" : "stop the primary");
     if (!settled_) await_all();
@@ -251,7 +251,7 @@ class Chaos {
     ASSERT_NE(primary_, before) << "nobody has its history\n" << story;
     ASSERT_EQ(primary().connect().call({"REPLICAOF", "NO", "ONE"}), "+OK\r\n");
     client_ = std::make_unique<WireClient>(primary().connect());
-    unconfirmed_.clear();  // they are there or not
+    unconfirmed_.clear();  // these may or may not survive
     for (Node* node : replicas()) {
       if (node != &old) node->follow(primary());
     }
@@ -260,16 +260,16 @@ class Chaos {
       old.start();
     } else {
       old.go_on();
-      // It does not know yet; nothing may be acknowledged there.
+      // It does not know yet that it was replaced; it must acknowledge nothing.
       WireClient late = old.connect();
-      late.call({"RPUSH", "journal", "1"});  // what is twice there is found
+      late.call({"RPUSH", "journal", "1"});  // duplicates would be found
       EXPECT_EQ(late.call({"WAIT", "1", "20"}), ":0\r\n") << story;
     }
     old.follow(primary());
     settled_ = false;
   }
 
-  // Until both replicas have everything.
+  // Waits until both replicas have everything.
   void await_all() {
     for (Node* node : replicas()) {
       node->go_on();
@@ -291,7 +291,7 @@ class Chaos {
     FAIL() << "it does not catch up: " << client.call({"INFO", "replication"}) << story;
   }
 
-  // Keys may expire while they are compared.
+  // Keys may expire during the comparison.
   void await_equal() {
     await_all();
     for (int i = 0; i < 1000; ++i) {
@@ -308,10 +308,10 @@ class Chaos {
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::size_t primary_ = 0;
-  std::unique_ptr<WireClient> client_;      // of the primary
-  std::uint64_t number_ = 0;                // the last one that was written into the journal
+  std::unique_ptr<WireClient> client_;      // connected to the primary
+  std::uint64_t number_ = 0;                // the last number written into the journal
   std::vector<std::uint64_t> unconfirmed_;  // later than what WAIT confirmed last
-  bool settled_ = false;                    // each node has everything that was acknowledged
+  bool settled_ = false;                    // every node has everything that was acknowledged
 };
 
 void survive(std::uint64_t seed, int events, Links links) {

@@ -10,7 +10,7 @@
 
 namespace weir::kv::testing {
 
-// Waits until so many replicas have all that was done until now.
+// Waits until that many replicas have everything done until now.
 inline void await_replicas(WireClient& primary, const std::string& count = "1") {
   for (int i = 0; i < 100; ++i) {
     if (primary.call({"WAIT", count, "1000"}) == ':' + count + "\r\n") return;

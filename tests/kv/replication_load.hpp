@@ -16,7 +16,7 @@ class ReplicationLoad {
   explicit ReplicationLoad(unsigned seed) : random_(seed) {
     for (const EffectRow& row : effect_rows) {
       for (const std::string& line : split_at_semicolons(row.before)) lines_.push_back(line);
-      // Those that block would.
+      // Blocking commands would block.
       if (!row.name.starts_with("b") || row.name.starts_with("bit")) lines_.emplace_back(row.command);
     }
     // Else little would ever be there. SORT BY leaves open in which order equal elements come.
@@ -26,7 +26,7 @@ class ReplicationLoad {
     });
   }
 
-  // One command or transaction, in whatever database.
+  // Runs one command or transaction, in any database.
   void step(WireClient& client) {
     if (random_() % 16 == 0) client.call({"SELECT", std::to_string(random_() % 3)});
     if (random_() % 512 == 0) client.call({random_() % 2 == 0 ? "FLUSHDB" : "FLUSHALL"});
@@ -44,7 +44,7 @@ class ReplicationLoad {
   std::vector<std::string> lines_;
 };
 
-// The digest of all data, when each key expires, and the libraries of functions.
+// The digest of all data, the expiry time of each key, and the libraries of functions.
 inline std::vector<std::string> state_seen(WireClient& client) {
   std::vector<std::string> all{client.call({"DEBUG", "DIGEST"}), client.call({"FUNCTION", "DUMP"})};
   for (int db = 0; db < 6; ++db) {

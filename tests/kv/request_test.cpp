@@ -105,7 +105,7 @@ TEST(RequestParser, refuses_strangers_long_requests) {
   }
 }
 
-// Redis takes any number of arguments that fits the query buffer.
+// Redis accepts as many arguments as fit into the query buffer.
 TEST(RequestParser, takes_more_than_a_million_arguments_and_keeps_nothing_of_them) {
   constexpr std::size_t count = 1'100'000;
   std::string request = "*" + std::to_string(count) + "\r\n";

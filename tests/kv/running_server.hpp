@@ -29,7 +29,7 @@ inline Settings quiet_settings() {
 
 class RunningServer {
  public:
-  // Listens on a Unix socket in a folder of its own and on whatever `settings` ask for.
+  // Listens on a Unix socket in its own folder, and on whatever else `settings` ask for.
   explicit RunningServer(Settings settings = quiet_settings(), Disk disk = {}) : io_(1) {
     if (settings.unixsocket.empty()) settings.unixsocket = folder_.file("s");
     Surroundings surroundings;
@@ -95,12 +95,12 @@ class RunningServer {
   std::thread thread_;
 };
 
-// Waits until the server has so many clients.
+// Waits until the server has that many clients.
 inline void await_clients(RunningServer& server, std::size_t count) {
   while (server.run([](Server& s) { return s.clients.size(); }) != count) std::this_thread::yield();
 }
 
-// Passes so much of the server's time and does what is due then.
+// Advances the server's clock and does what is due then.
 inline void pass_ms(RunningServer& server, std::int64_t ms) {
   server.advance_ms(ms);
   server.run([](Server& s) { s.tick(); });

@@ -1,5 +1,5 @@
-// Hostile scripts: their cost to themselves, and that no other client notices.
-// oracle/scripting.txt has what scripts answer.
+// Hostile scripts: what they cost themselves, and that no other client notices. oracle/scripting.txt has what
+// scripts return.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

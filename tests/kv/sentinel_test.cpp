@@ -1,4 +1,4 @@
-// Redis Sentinel fails over from a redis-server to this server and back. In a network namespace of its own,
+// Redis Sentinel fails over from a redis-server to this server and back, in its own network namespace,
 // because Sentinel identifies servers by their TCP ports.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ constexpr std::uint16_t sentinel_port = 26379;
 constexpr std::uint16_t redis_port = 6380;
 constexpr std::uint16_t weir_port = 6381;
 
-// It watches the server "data", and is in more of a hurry than it is in a data centre.
+// It watches the server "data", with shorter timeouts than in a data centre.
 class Sentinel {
  public:
   explicit Sentinel(std::uint16_t primary) {
@@ -35,7 +35,7 @@ class Sentinel {
     ::waitpid(pid_, nullptr, 0);
   }
 
-  // Until it knows that port as that of a replica that has the primary's data.
+  // Waits until it knows that port as a replica with the primary's data.
   void await_replica(std::uint16_t port) const {
     await([port] {
       const std::string replicas = call({"SENTINEL", "REPLICAS", "data"});
@@ -99,7 +99,7 @@ TEST(Sentinel, fails_over_to_this_server_and_back) {
     EXPECT_TRUE(ours.call({"ROLE"}).starts_with("*3\r\n$6\r\nmaster\r\n"));
     EXPECT_EQ(ours.call({"GET", "k"}), "$1\r\n1\r\n");
     EXPECT_EQ(ours.call({"SET", "k", "2"}), "+OK\r\n");
-    redis.start(options);  // without its data, and as a primary: Sentinel knows better
+    redis.start(options);  // without its data, as a primary: Sentinel will correct that
     await_replicas(ours);
   }
   sentinel.await_replica(redis_port);

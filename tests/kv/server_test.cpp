@@ -1,4 +1,4 @@
-// The server with several clients: what one client does and another one sees.
+// The server with several clients: what one client does and another sees.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -36,7 +36,7 @@ TEST(Transactions, do_not_run_when_a_watched_key_expired) {
   EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
 }
 
-// How an expired key leaves while a client watches it: found by the timer, or by another client's command.
+// How an expired key goes while a client watches it: found by the timer, or by another client's command.
 class WatchedKey : public ::testing::TestWithParam<bool> {
  protected:
   void remove_expired(RunningServer& server) const {
@@ -67,7 +67,7 @@ TEST_P(WatchedKey, that_had_expired_when_it_was_watched_does_not_stop_the_transa
   RunningServer server;
   WireClient a = server.connect();
   server.run([](Server& s) {
-    // As the timer has not come by yet.
+    // The timer has not run yet.
     s.databases[0]->set_expiry(s.databases[0]->insert("k"), 1);
   });
   a.call({"WATCH", "k"});

@@ -1,5 +1,5 @@
-// Snapshots on the disk: saved data is there again, whatever happens while it is saved, and
-// failures to save are reported.
+// Snapshots on the disk: saved data are restored, whatever happens while they are saved, and failures to save
+// are reported.
 #include "kv/persistence/snapshots.hpp"
 
 #include <gtest/gtest.h>
@@ -165,7 +165,7 @@ TEST(FailedSave, leaves_the_old_snapshot_and_no_other_file) {
   const ScratchFolder folder;
   RunningServer server(settings_in(folder.path()));
   WireClient client = server.connect();
-  // A folder of the snapshot's name: it cannot be replaced.
+  // A folder with the snapshot's name, which cannot be replaced.
   std::filesystem::create_directory(folder.file("dump.rdb"));
   std::ofstream(folder.file("dump.rdb/occupied")) << "x";
   client.call({"SET", "k", "v"});
@@ -183,7 +183,7 @@ TEST(FullDisk, fails_the_save_and_is_survived) {
   client.call({"SET", "k", "v"});
   EXPECT_EQ(client.call({"SAVE"}), "-ERR\r\n");
   EXPECT_NE(server.log().find("No space left on device"), std::string::npos) << server.log();
-  // The link went as the temporary file would have.
+  // The link was removed, as the temporary file would have been.
   EXPECT_EQ(client.call({"SAVE"}), "+OK\r\n");
 }
 

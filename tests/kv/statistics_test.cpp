@@ -117,7 +117,7 @@ TEST(LatencyStatistics, tell_percentiles_and_a_histogram_of_each_command) {
     EXPECT_THAT(histogram, HasSubstr(name == std::string("set") ? "\r\nset\r\n" : "\r\nconfig|get\r\n"));
     EXPECT_THAT(histogram, HasSubstr(name == std::string("set") ? "calls\r\n:10\r\n" : "calls\r\n:1\r\n"));
   }
-  // The last step counts all calls, and is an edge of Redis's: 1, 2, 4, 8, 16, 33, 66 us ...
+  // The last step counts all calls, and is one of Redis's boundaries: 1, 2, 4, 8, 16, 33, 66 us ...
   const std::vector<std::string> set = elements(a.call({"LATENCY", "HISTOGRAM", "set"}));
   EXPECT_THAT(
       set.back(),

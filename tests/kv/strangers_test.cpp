@@ -12,14 +12,14 @@ Settings with_password() {
   return settings;
 }
 
-// Three arguments of 16 KiB, as many bytes as a stranger's may have, of a request that never ends.
+// Three arguments of 16 KiB, as many bytes as a stranger may send, of a request that never ends.
 std::string unfinished_request() {
   std::string bytes = "*10\r\n";
   for (int i = 0; i < 3; ++i) bytes += "$16384\r\n" + std::string(16384, 'x') + "\r\n";
   return bytes;
 }
 
-// As much of it as the server takes: it may hang up in the middle.
+// Sends as much of it as the server accepts: it may close in the middle.
 void offer(WireClient& client, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(client.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);

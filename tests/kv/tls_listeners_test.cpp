@@ -33,7 +33,7 @@ class TlsClient {
     stream_.lowest_layer().connect({asio::ip::address_v4::loopback(), port});
     stream_.handshake(asio::ssl::stream_base::client);
   }
-  // For replies of one line.
+  // For one-line replies.
   std::string line(const std::string& request) {
     asio::write(stream_, asio::buffer(request));
     std::string text;
@@ -168,14 +168,14 @@ TEST(Tls, handshake_has_a_time_limit) {
 TEST(Tls, handshake_stopped_in_the_middle_is_timed_as_well) {
   RunningServer server(tls_settings());
   WireClient stopped = WireClient::tcp(tls_port(server));
-  stopped.send(std::string("\x16\x03\x01\x02\x00\x01", 6));  // a ClientHello that never comes whole
+  stopped.send(std::string("\x16\x03\x01\x02\x00\x01", 6));  // a ClientHello that is never completed
   await_clients(server, 1);
   pass_ms(server, 11'000);
   EXPECT_EQ(stopped.until_closed(), "");
   await_clients(server, 0);
 }
 
-// Connected to the TLS port, and silent.
+// Silent connections to the TLS port.
 std::vector<WireClient> silent_clients(RunningServer& server, std::size_t count) {
   std::vector<WireClient> silent;
   for (std::size_t i = 0; i < count; ++i) silent.push_back(WireClient::tcp(tls_port(server)));

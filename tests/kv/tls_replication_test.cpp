@@ -1,4 +1,4 @@
-// A server that follows another with TLS: which peers it trusts, and that nothing else differs.
+// A replica with TLS: which peers it trusts, and that nothing else differs.
 #include <gtest/gtest.h>
 
 #include "tests/kv/certificates.hpp"

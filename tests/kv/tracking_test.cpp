@@ -45,7 +45,7 @@ TEST(Tracking, of_more_keys_than_may_be_remembered_some_count_as_changed) {
   WireClient reader = tracking_client(server);
   for (int i = 0; i < 30; ++i) {
     reader.send(encode({"GET", "k" + std::to_string(i)}));
-    // Told of a key that had to go, in front of the answer or behind it.
+    // It is told of a key that had to go, before or after the reply.
     std::size_t replies = i < 10 ? 1 : 2;
     for (; replies > 0; --replies) reader.reply();
   }

@@ -1,4 +1,4 @@
-// The frequency of use of keys: the counter with given chance and minute, and its effect on eviction.
+// The use frequency of keys: the counter with a given chance and minute, and its effect on eviction.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -33,7 +33,7 @@ TEST(UseFrequency, grows_when_chance_is_below_one_in_height_times_factor_plus_on
     std::uint8_t counter;
     double least_that_fails;
   };
-  // Below a new key's counter and at it every use counts.
+  // Up to a new key's counter every use counts.
   const Row table[] = {{5, 1.0}, {6, 1.0 / 11}, {15, 1.0 / 101}, {105, 1.0 / 1001}, {254, 1.0 / 2491}};
   for (const auto& [counter, limit] : table) {
     const std::uint32_t mark = used_until(counter);
@@ -72,7 +72,7 @@ TEST(UseFrequency, survives_the_end_of_the_minutes) {
   EXPECT_EQ(counter_after(mark, last + 2), 3);
 }
 
-// Redis's documentation gives this table for the usual factor.
+// Redis's documentation gives this table for the default factor.
 TEST(UseFrequency, tells_a_hundred_uses_from_a_million) {
   std::mt19937_64 random(4711);
   std::uniform_real_distribution<double> chance(0, 1);
@@ -82,7 +82,7 @@ TEST(UseFrequency, tells_a_hundred_uses_from_a_million) {
     for (; uses < wanted; ++uses) mark = UseFrequency::used(mark, 0, usual, chance(random));
     return int{counter_after(mark)};
   };
-  // One run of a random process: within a quarter of it.
+  // One run of a random process: accept a deviation of a quarter.
   EXPECT_NEAR(counter_at(100), 10, 3);
   EXPECT_NEAR(counter_at(1'000), 18, 5);
   EXPECT_NEAR(counter_at(100'000), 142, 36);
@@ -121,7 +121,7 @@ TEST(ObjectFreq, follows_use_and_the_servers_clock) {
 
 class LfuEviction : public ::testing::TestWithParam<const char*> {};
 
-// The often used keys are the ones that were not used lately: by time they would go first.
+// The frequently used keys are those not used lately: by age they would go first.
 TEST_P(LfuEviction, keeps_what_is_used_often_although_not_lately) {
   RunningServer server;
   WireClient a = server.connect();

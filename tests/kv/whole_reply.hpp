@@ -8,8 +8,8 @@
 
 namespace weir::kv::testing {
 
-// The bytes of the reply at the front of `text`; 0 while it is not whole, or if nothing in RESP2 and RESP3
-// begins so.
+// The length of the reply at the front of `text`; 0 while it is incomplete, or if no reply in RESP2 or RESP3
+// begins like that.
 inline std::size_t whole_reply(std::string_view text) {
   const std::size_t line = text.find("\r\n");
   if (line == std::string_view::npos) return 0;

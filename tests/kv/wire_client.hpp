@@ -41,7 +41,7 @@ class WireClient {
     address.sin_addr = host;
     return WireClient(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address);
   }
-  // A connected socket that is its own from now on.
+  // Takes over a connected socket.
   static WireClient adopted(int fd) { return WireClient(fd); }
   WireClient(WireClient&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
@@ -52,7 +52,7 @@ class WireClient {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  // It sends no more, and still reads.
+  // Sends no more, but still reads.
   void end_sending() { ::shutdown(fd_, SHUT_WR); }
 
   void send(std::string_view bytes) {
@@ -62,7 +62,7 @@ class WireClient {
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
   }
-  // One whole reply, raw. Throws when the server closes or says nothing for ten seconds.
+  // One whole reply, raw. Throws if the server closes, or sends nothing for ten seconds.
   std::string reply() {
     std::size_t size = 0;
     while ((size = whole_reply(buffer_)) == 0) {
@@ -76,7 +76,7 @@ class WireClient {
     send(encode(words));
     return reply();
   }
-  // Everything up to the end of such a text.
+  // Everything up to the end of that text.
   std::string through(std::string_view text) {
     std::size_t searched = 0;
     std::size_t found = 0;
@@ -88,7 +88,7 @@ class WireClient {
     buffer_.erase(0, bytes.size());
     return bytes;
   }
-  // Everything up to the end of the connection.
+  // Everything until the connection ends.
   std::string until_closed() {
     while (receive()) {
     }
