@@ -79,6 +79,11 @@ class RedisNodes:
     def owner(self, slot):
         return next(i for i in range(NODES) if slot < 16384 * (i + 1) // NODES)
 
+    def slot_table(self, node):
+        """Which node id owns which slots, as this node sees it."""
+        lines = [line.split() for line in self.ask(node, "CLUSTER", "NODES").splitlines()]
+        return tuple(sorted((words[0], *words[8:]) for words in lines))
+
     def everywhere(self, *words):
         for node in range(NODES):
             self.ask(node, *words)
