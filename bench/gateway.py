@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--pin", default=",,", help="CPUs of node, gateway and client")
     arguments = parser.parse_args()
     cores = arguments.pin.split(",")
+    program = arguments.bin.resolve() / "weir-server"  # the gateway has a working folder of its own
     direct, through, bus = free_ports(3)
     with tempfile.TemporaryDirectory() as folder:
         node = subprocess.Popen(pinned(cores[0], "redis-server", "--port", direct, "--cluster-enabled", "yes", "--cluster-port",
@@ -74,7 +75,7 @@ def main():
             awaited("redis-server answers", lambda: ask(direct, "PING") == "PONG")
             ask(direct, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             awaited("the cluster is well", lambda: "cluster_state:ok" in ask(direct, "CLUSTER", "INFO"))
-            gateway = subprocess.Popen(pinned(cores[1], arguments.bin / "weir-server", "--port", through, "--bind", "127.0.0.1",
+            gateway = subprocess.Popen(pinned(cores[1], program, "--port", through, "--bind", "127.0.0.1",
                                               "--cluster-gateway", f"127.0.0.1:{direct}"), cwd=folder, stdout=subprocess.DEVNULL)
             awaited("the gateway answers", lambda: ask(through, "SET", "key:000000000000", "x" * 16) == "OK")
             print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; medians of {arguments.runs}\n")
