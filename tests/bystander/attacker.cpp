@@ -1,4 +1,4 @@
-// An attacker: repeats one misdeed until it is killed, and writes a byte for each time.
+// An attacker: repeats one misdeed until it is killed, and writes a byte for each repetition.
 //
 // usage: bystander_attacker resp|rpc ADDRESS MISDEED SEED
 #include <fcntl.h>
@@ -18,10 +18,10 @@ int main(int argc, char** argv) {
   if (misdeed == nullptr)
     return std::fprintf(stderr, "usage: bystander_attacker resp|rpc ADDRESS MISDEED SEED\n"), 2;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It is the server that is attacked, not the machine's processors.
+  // The server is to be attacked, not the machine's processors.
   [[maybe_unused]] const int niceness = ::nice(10);
   ::signal(SIGPIPE, SIG_IGN);
-  // Who counts may be slow: then some are not counted.
+  // The reader of the pipe may be slow; then some deeds are not counted.
   ::fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
   asio::io_context io(1);
   const std::string_view protocol = argv[1];
@@ -37,5 +37,5 @@ int main(int argc, char** argv) {
   } catch (const std::exception& why) {
     std::fprintf(stderr, "%s over %s: %s\n", argv[3], argv[2], why.what());
   }
-  return 1;  // none ends by itself
+  return 1;  // no misdeed ends by itself
 }

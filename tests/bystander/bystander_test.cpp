@@ -1,4 +1,4 @@
-// One server with victims, bystanders and an attacker: a client that does wrong harms no other client.
+// One server with victims, bystanders and an attacker: a misbehaving client harms no other client.
 //
 // The test runs the real server programs, and attackers as separate processes. Victims and bystanders live in
 // this process and use all five transports. The test measures how long a bystander waits. The bound is far
@@ -21,13 +21,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A bystander never waits longer. A newcomer over TLS over RDMA takes some ten turns with the server, each of
-// which waits its turn behind a flood: on a machine with two cores and ten other busy programs that came to 5
-// s.
+// The longest that a bystander may wait. A newcomer over RDMA with TLS takes some ten exchanges with the
+// server, each of which queues behind a flood: on a machine with two cores and ten other busy programs that
+// took 5 s.
 constexpr std::chrono::seconds bound{20};
 // By then an attacker has done something, however busy the machine is.
 constexpr std::chrono::seconds longest_start{30};
-// One misdeed never makes the server larger by more.
+// The most by which one misdeed may enlarge the server.
 constexpr std::int64_t most_growth_bytes = std::int64_t{512} << 20;
 
 std::string from_environment(const char* name) {
@@ -35,7 +35,7 @@ std::string from_environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// weir-server or the RPC server of this test, at all transports.
+// weir-server or this test's RPC server, on all transports.
 class AttackedServer {
  public:
   explicit AttackedServer(Protocol protocol) {
@@ -112,13 +112,13 @@ class Harness {
     clients_.start();
   }
 
-  // Nobody does wrong: what the table is compared with.
+  // Nobody misbehaves: the baseline of the table.
   void look_on(milliseconds time) {
     begin("none", "-");
     pass(time);
     settle();
   }
-  // `time` from the first deed on, and on until everybody who asked meanwhile has an answer.
+  // Lasts `time` from the first deed, and then until every request made meanwhile has its answer.
   void endure(const Misdeed& misdeed, std::size_t transport, milliseconds time) {
     begin(std::string(misdeed.name), transports[transport]);
     {
@@ -142,13 +142,13 @@ class Harness {
     if (goes_on()) settle();
   }
 
-  // Of bystanders, while the server is stopped for so long.
+  // The bystanders' waits while the server is stopped for that long.
   std::chrono::microseconds longest_wait_of_stopped(milliseconds time) {
     const Child& server = server_.process();
     ::kill(server.pid(), SIGSTOP);
     const auto since = Clock::now();
     pass(time);
-    // A newcomer and one that stays have asked by then, or are about to.
+    // By then a newcomer and a resident have sent a request, or are about to.
     while (clients_.watch.longest_open(Clock::now()) < time && Clock::now() - since < bound)
       pass(milliseconds(10));
     ::kill(server.pid(), SIGCONT);
@@ -159,7 +159,7 @@ class Harness {
         clients_.watch.select([&](const Wait& w) { return w.during == during; }).worst_us());
   }
 
-  // Whether there is a server left to attack.
+  // Whether the server is still alive.
   bool goes_on() const { return !frozen_ && !server_ended_; }
 
   void report(const std::string& title) {
@@ -188,7 +188,7 @@ class Harness {
   }
   bool frozen() const { return clients_.watch.longest_open(Clock::now()) > bound; }
 
-  // Waits for what was asked while it went on, and says what was wrong.
+  // Waits for the requests made meanwhile, and reports what was wrong.
   void settle() {
     const auto ended = Clock::now();
     while (!clients_.watch.all_since(ended) && !frozen()) pass(milliseconds(5));
@@ -217,11 +217,11 @@ class Harness {
 
 struct Campaign {
   std::uint64_t seed = 0;
-  milliseconds each{120};  // of a misdeed over a transport
+  milliseconds each{120};  // for each misdeed over each transport
   int rounds = 1;
 };
 
-// Every misdeed that `wanted` takes, over every transport where it can be done, in an order of the seed's.
+// Every misdeed that `wanted` selects, over every transport where it is possible, in an order from the seed.
 template <class Wanted>
 void endure_all(Protocol protocol, Campaign campaign, Wanted wanted) {
   if (const std::string seed = from_environment("WEIR_BYSTANDER_SEED"); !seed.empty())
@@ -247,7 +247,7 @@ void endure_all(Protocol protocol, Campaign campaign, Wanted wanted) {
   harness.report(protocol == Protocol::resp ? "weir-server" : "rpc");
 }
 
-// Whoever measures waits must see one.
+// The measurement itself must notice a wait.
 TEST(Bystanders, notice_a_server_that_stops) {
   Harness harness(Protocol::resp, 1);
   harness.look_on(milliseconds(100));
@@ -261,8 +261,8 @@ TEST_P(BystanderTest, nobody_waits_for_a_stranger) {
   endure_all(GetParam(), campaign, [](const Misdeed&, std::size_t) { return true; });
 }
 
-// Label slow: longer, in several orders, of a seed of this run's own. Shows what takes more than a moment to
-// do harm, too: a server that keeps what it cannot send grows by hundreds of MiB while replies are not read.
+// Label slow: longer, in several orders, with a new seed each time. It also shows harm that takes time: a
+// server that keeps what it cannot send grows by hundreds of MiB while replies are not read.
 TEST_P(BystanderTest, slow_nobody_waits_for_thousands_of_misdeeds) {
   const Campaign campaign{.seed = std::random_device()(), .each = milliseconds(1000), .rounds = 3};
   endure_all(GetParam(), campaign, [](const Misdeed&, std::size_t) { return true; });

@@ -1,4 +1,4 @@
-// A program that this test starts as a process group of its own, and whose output it reads.
+// A program that this test starts in its own process group, and whose output it reads.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ class Child {
  public:
   // The program's path, then its arguments.
   explicit Child(std::vector<std::string> words) {
-    // The children of an attacker become ours when it is killed, so that the end of all can be waited for.
+    // When an attacker is killed its children become ours, so that their ends can be waited for.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     int output[2];
     if (::pipe2(output, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
@@ -49,7 +49,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Its next line, without the end of it; waits. Throws where there is none.
+  // Waits for its next line, and returns it without the line end. Throws if there is none.
   std::string line() {
     for (;;) {
       if (const std::size_t end = text_.find('\n'); end != std::string::npos) {
@@ -60,7 +60,7 @@ class Child {
       if (read() == 0) throw std::runtime_error("a program ended before it said enough: " + text_);
     }
   }
-  // How many bytes it has written since this was asked last; does not wait.
+  // How many bytes it has written since the last call; does not wait.
   std::size_t count() {
     ::fcntl(output_, F_SETFL, O_NONBLOCK);
     std::size_t all = 0;
@@ -68,7 +68,7 @@ class Child {
     text_.clear();
     return all;
   }
-  // Whether it runs still; reaps it otherwise.
+  // Whether it is still running; reaps it otherwise.
   bool alive() {
     if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) kill();
     return pid_ > 0;
@@ -79,7 +79,7 @@ class Child {
     std::ifstream("/proc/" + std::to_string(pid_) + "/statm") >> all >> resident;
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   }
-  // It and its children; waits for the end of all.
+  // Kills it and its children, and waits until all have ended.
   void kill() {
     const pid_t group = std::exchange(pid_, -1);
     if (group <= 0) return;

@@ -1,8 +1,8 @@
 // The victims and bystanders of one server: one coroutine each, all in one io_context, on every transport.
 //
-// A bystander only asks for a sign of life, a moment after it got the last one: over a connection that it
-// keeps, and over a new one each time. A victim writes texts that contain their key and number, and reads
-// them back. A client that loses its connection is counted, and connects again.
+// A bystander only pings the server, a moment after the previous answer: over a connection that it keeps, and
+// over a new one each time. A victim writes texts that contain their key and number, and reads them back. A
+// client that loses its connection is counted, and connects again.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace weir::bystander {
 
-// What victims saw, and what bystanders lost.
+// What victims saw, and which connections bystanders lost.
 struct Harm {
-  std::uint64_t texts = 0;          // read back
-  std::vector<std::string> wrong;   // that were not what had been written
+  std::uint64_t texts = 0;          // texts read back
+  std::vector<std::string> wrong;   // texts that differ from what was written
   std::vector<std::string> errors;  // connections lost, requests refused
 };
 

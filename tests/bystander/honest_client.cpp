@@ -86,10 +86,10 @@ asio::awaitable<std::unique_ptr<HonestClient>> meet(asio::io_context& io, Protoc
                                                     std::string address) {
   if (protocol == Protocol::rpc) {
     rpc::ConnectOptions options;
-    options.connect_timeout = std::chrono::seconds(120);  // how long it takes is what is measured
+    options.connect_timeout = std::chrono::seconds(120);  // the time it takes is what is measured
     options.transport.engine = &engine_of(io);
     options.transport.tls.check_certificate = false;
-    // Named, so that nobody reads all of the system's authorities for each connection.
+    // Named, so that the system's authorities are not read for each connection.
     if (const char* file = std::getenv(authority_variable)) options.transport.tls.authority_file = file;
     options.token = [] { return std::string(password); };
     auto client = co_await rpc::connect(address, options);

@@ -1,15 +1,15 @@
-// A client of either server that does nothing wrong: victims and bystanders use it, and an attacker stops or
-// kills one in the middle of its work.
+// A well-behaved client of either server: victims and bystanders use it, and an attacker stops or kills one
+// in the middle of its work.
 #pragma once
 
 #include "tests/bystander/line.hpp"
 
 namespace weir::bystander {
 
-// The environment variable with the file of the authority that the server's certificate is from.
+// The environment variable that names the file of the server's certificate authority.
 inline constexpr char authority_variable[] = "WEIR_BYSTANDER_AUTHORITY";
 
-// Operations throw std::runtime_error where the server refuses one or the connection has ended.
+// Operations throw std::runtime_error if the server refuses one or the connection has ended.
 class HonestClient {
  public:
   virtual ~HonestClient() = default;
@@ -18,11 +18,11 @@ class HonestClient {
   virtual asio::awaitable<std::string> get(std::string key) = 0;
 };
 
-// Connects and shows the password; throws where that does not go.
+// Connects and authenticates; throws if that fails.
 asio::awaitable<std::unique_ptr<HonestClient>> meet(asio::io_context& io, Protocol protocol,
                                                     std::string address);
 
-// A text that names its key and writer throughout, so that a byte of anybody else's shows.
+// A text that repeats its key and writer throughout, so that any foreign byte shows.
 std::string check_text(const std::string& key, std::uint64_t number, std::size_t bytes);
 
 }  // namespace weir::bystander

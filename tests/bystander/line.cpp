@@ -77,8 +77,8 @@ asio::awaitable<LinePtr> shake_hands(Stream below) {
   co_return std::make_unique<StreamLine<asio::ssl::stream<Stream>>>(std::move(stream));
 }
 
-// Thousands of connections a second that end in TIME_WAIT would use up the host's ports: most end with a
-// reset instead, some as usual.
+// Thousands of connections a second that end in TIME_WAIT would use up the host's ports, so most end with a
+// reset, and some normally.
 template <class Socket>
 void leave_ports(Socket& socket) {
   static unsigned number = 0;
@@ -92,7 +92,8 @@ asio::awaitable<LinePtr> dial_socket(asio::io_context& io, typename Socket::endp
   std::error_code failed;
   for (;;) {
     co_await socket.async_connect(at, asio::redirect_error(asio::use_awaitable, failed));
-    // The queue of a unix socket's listener is full (EAGAIN, which Asio calls so); TCP's connect would wait.
+    // The queue of a unix socket's listener is full (EAGAIN, which Asio reports like this); TCP's connect
+    // would wait.
     if (failed != asio::error::no_buffer_space) break;
     asio::steady_timer timer(io, std::chrono::milliseconds(1));
     co_await timer.async_wait(asio::use_awaitable);
@@ -126,7 +127,7 @@ asio::awaitable<LinePtr> dial_rdma(asio::io_context& io, rdma::Endpoint at, bool
 }  // namespace
 
 rdma::Engine& engine_of(asio::io_context& io) {
-  // Another io_context may lie where one was that has gone.
+  // A new io_context may have the address of one that is gone.
   static std::map<asio::io_context*, rdma::Engine*> engines;
   if (asio::has_service<rdma::Engine>(io)) return *engines.at(&io);
   rdma::ProviderOptions options;

@@ -14,25 +14,25 @@
 
 namespace weir::bystander {
 
-// What the server speaks. Over rdma:// without TLS, RPC goes through a Channel, and RESP through a Stream.
+// The server's protocol. Over rdma:// without TLS, RPC uses a Channel, and RESP a Stream.
 enum class Protocol { resp, rpc };
-// What a line to a TLS address does: shake hands, or leave the bytes of the handshake to the caller.
+// Whether a line to a TLS address shakes hands, or leaves the handshake's bytes to the caller.
 enum class Tls { shake_hands, leave_out };
 
 class Line {
  public:
   virtual ~Line() = default;
-  // False: the line has ended.
+  // Returns false once the line has ended.
   virtual asio::awaitable<bool> write(std::string bytes) = 0;
-  // What has arrived, at least one byte; empty: the line has ended.
+  // Returns what has arrived, at least one byte; empty: the line has ended.
   virtual asio::awaitable<std::string> read() = 0;
 };
 using LinePtr = std::unique_ptr<Line>;
 
-// The software NIC's engine of this io_context, opened at first use. Throws.
+// The software NIC's engine for this io_context, opened at first use. Throws.
 rdma::Engine& engine_of(asio::io_context& io);
 
-// `address` as rpc/address.hpp has it. Nobody checks the server's certificate. Null: no connection.
+// `address` as in rpc/address.hpp. The server's certificate is not checked. Null: no connection.
 asio::awaitable<LinePtr> dial(asio::io_context& io, Protocol protocol, std::string address,
                               Tls tls = Tls::shake_hands);
 

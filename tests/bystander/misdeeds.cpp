@@ -14,11 +14,11 @@
 namespace weir::bystander {
 namespace {
 
-// So much at a time: lines of one attacker that does something with each, and of one that only holds them.
+// Limits at a time: lines with which one attacker does something, and lines that it only holds.
 constexpr int busy_lines = 8;
 constexpr std::size_t held_lines = 200;
 
-// Lets the others do something, and sets the attack's pace.
+// Lets the others run, which also sets the attack's pace.
 asio::awaitable<void> pass(Attack& attack, std::chrono::microseconds time) {
   asio::steady_timer timer(attack.io, time);
   co_await timer.async_wait(asio::use_awaitable);
@@ -32,7 +32,7 @@ asio::awaitable<LinePtr> line_of(Attack& attack, Tls tls = Tls::shake_hands) {
   }
 }
 
-// A line whose owner may know the password.
+// A line whose owner may have the password.
 asio::awaitable<LinePtr> line_of_somebody(Attack& attack) {
   LinePtr line = co_await line_of(attack);
   if (attack.below(2) == 0) {
@@ -56,7 +56,7 @@ asio::awaitable<void> again(Attack& attack, One one) {
     attack.did();
   }
 }
-// `one` over and over, some at a time.
+// Runs `one` repeatedly, several at a time.
 asio::awaitable<void> many(Attack& attack, One one) {
   for (int i = 1; i < busy_lines; ++i) asio::co_spawn(attack.io, again(attack, one), asio::detached);
   co_await again(attack, one);
@@ -76,7 +76,7 @@ asio::awaitable<void> slow_one(Attack& attack) {
 }
 asio::awaitable<void> slow(Attack& attack) { return many(attack, slow_one); }
 
-// Keeps what `one_line` made until there are too many of them.
+// Keeps the lines from `one_line` until there are too many.
 using MakeLine = asio::awaitable<LinePtr> (*)(Attack&);
 asio::awaitable<void> hold(Attack& attack, MakeLine one_line) {
   std::vector<LinePtr> held;

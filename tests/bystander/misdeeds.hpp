@@ -1,7 +1,7 @@
 // The misdeeds of an attacker: a table of names and what each one does.
 //
-// A misdeed repeats until the attacker is killed, and counts its deeds through `did`. All random
-// choices come from `random`.
+// A misdeed repeats until the attacker is killed, and counts its deeds through `did`. All random choices come
+// from `random`.
 #pragma once
 
 #include <functional>
@@ -24,18 +24,18 @@ struct Attack {
   bool over(std::string_view word) const { return address.starts_with(word); }
 };
 
-// Where a misdeed can be done.
+// On which transports a misdeed is possible.
 enum class Reach {
   everywhere,
-  sockets_and_tls,  // not over plain RDMA, where there is nothing of the kind
-  rdma,             // over rdma:// and rdma+tls://: below what is said over it
+  sockets_and_tls,  // not over plain RDMA, which has nothing of the kind
+  rdma,             // over rdma:// and rdma+tls://, below the protocol spoken there
 };
 
 struct Misdeed {
   std::string_view name;
   Reach reach;
-  std::string_view what;  // for the table's reader
-  // One of the two: with lines, as a coroutine; or by itself, in plain verbs or processes.
+  std::string_view what;  // for readers of the table
+  // One of the two is set: a coroutine that uses lines, or a function that uses plain verbs or processes.
   asio::awaitable<void> (*with_lines)(Attack&) = nullptr;
   void (*alone)(Attack&) = nullptr;
 

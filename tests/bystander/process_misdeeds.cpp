@@ -22,7 +22,7 @@ void sleep_us(std::uint64_t us) {
   ::nanosleep(&time, nullptr);
 }
 
-// Writes large texts and reads them, so that it is mostly stopped in the middle of one.
+// Writes large texts and reads them, so that it is usually stopped in the middle of one.
 asio::awaitable<void> work(asio::io_context& io, Protocol protocol, std::string address, std::string key) {
   auto client = co_await meet(io, protocol, address);
   const std::string text = check_text(key, 0, 300'000);
@@ -78,7 +78,7 @@ void keep_killing(Attack& attack, Life life, std::uint64_t most_us) {
 
 }  // namespace
 
-// Some stay stopped until all is over: whoever waits for one of them waits for as long.
+// Some stay stopped until the end: a client that waits for one of them waits that long.
 void stop_clients(Attack& attack) {
   constexpr std::size_t stopped_at_once = 4;
   std::vector<pid_t> stopped;

@@ -78,7 +78,7 @@ std::string huge_claim(Protocol protocol, std::mt19937_64& random) {
   rpc::FrameHeader header = request_header(1 + random() % 100, (std::size_t{64} << 20) - random() % 100);
   switch (random() % 4) {
     case 0:
-      return frame(header, some);  // a body that never comes whole
+      return frame(header, some);  // a body that never becomes complete
     case 1:
       header.body_bytes = 0;
       header.attachment_bytes = 1u << 30;

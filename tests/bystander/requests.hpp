@@ -8,17 +8,17 @@
 
 namespace weir::bystander {
 
-// Shows the password.
+// Authenticates with the password.
 std::string credentials(Protocol protocol);
-// Of about so many bytes, and with a reply of as many where the password was shown.
+// A request of about that many bytes, whose reply is as large if the client has authenticated.
 std::string echo_request(Protocol protocol, std::uint64_t number, std::size_t bytes);
-// So many parts of next to no bytes each: names that do not exist, or texts to be counted.
+// That many tiny parts: names that do not exist, or texts to be counted.
 std::string request_of_parts(Protocol protocol, std::uint64_t number, std::uint32_t parts);
-// Claims far more than it brings: a count, a length, or both.
+// Claims far more than it sends: a count, a length, or both.
 std::string huge_claim(Protocol protocol, std::mt19937_64& random);
-// An echo with some of its bytes changed, cut or doubled.
+// An echo with some of its bytes changed, removed or doubled.
 std::string broken_request(Protocol protocol, std::mt19937_64& random);
-// What a client of TLS says first.
+// The first bytes of a TLS client.
 std::string client_hello();
 
 }  // namespace weir::bystander

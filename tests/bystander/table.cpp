@@ -44,7 +44,7 @@ void by_misdeed(std::ostringstream& out, const std::vector<Row>& rows, const Wat
         return w.transport == transport && w.visit == Visit::standing;
       }));
     out << " | " << milliseconds(worst([](const Wait& w) { return w.visit == Visit::fresh; }));
-    // Over which transport the attacker came when somebody waited longest.
+    // The attacker's transport when a bystander waited longest.
     std::uint32_t longest = 0;
     std::string from;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -25,7 +25,7 @@ void breathe() {
   ::nanosleep(&time, nullptr);
 }
 
-// RPC over plain RDMA speaks through a Channel, everything else through a Stream.
+// RPC over plain RDMA uses a Channel, everything else a Stream.
 bool through_channel(const Attack& attack) {
   return attack.protocol == Protocol::rpc && attack.over("rdma:");
 }
@@ -57,7 +57,7 @@ void fill(Attack& attack, RawPeer& peer, const std::string& with) {
         static_cast<std::byte>(with.empty() ? attack.random() : std::uint64_t(with[i % with.size()]));
 }
 
-// Peers that `one` does something with, a few of which stay connected.
+// Peers with which `one` does something; a few of them stay connected.
 using One = void (*)(Attack&, RawPeer&);
 void again(Attack& attack, One one) {
   engine_of(attack.io);  // loads the libraries
@@ -69,13 +69,13 @@ void again(Attack& attack, One one) {
       if (attack.below(4) == 0) kept.push_back(std::move(peer));
       if (kept.size() > 16) kept.erase(kept.begin());
     } catch (const std::runtime_error&) {
-      breathe();  // the server ended that connection, or took none
+      breathe();  // the server ended that connection, or accepted none
     }
     attack.did();
   }
 }
 
-// What no peer may ever be sent: ends the attacker, which the test notices.
+// A message that no peer may ever be sent: ends the attacker, which the test notices.
 void look_for_victims(RawPeer& peer) {
   const std::span<const std::byte> memory = peer.memory();
   const std::string_view text(reinterpret_cast<const char*>(memory.data()), memory.size());
@@ -83,7 +83,7 @@ void look_for_victims(RawPeer& peer) {
     throw std::logic_error("the server sent a victim's bytes: " + std::string(text.substr(at, 40)));
 }
 
-// Any record or none, and an immediate that speaks of frames, credits and fetches that never were.
+// Any record or none, with an immediate about frames, credits and fetches that do not exist.
 void lie_in_channel(Attack& attack, RawPeer& peer) {
   for (std::uint64_t i = 1 + attack.below(20); i > 0; --i) {
     fill(attack, peer, {});
@@ -117,7 +117,7 @@ void lie(Attack& attack, RawPeer& peer) {
 }
 
 void never_announce_one(Attack& attack, RawPeer& peer) {
-  if (through_channel(attack)) {  // there: takes messages, and never says so
+  if (through_channel(attack)) {  // there: accepts messages, but never acknowledges them
     for (;;) {
       rdma::channel_wire::Immediate immediate;
       const std::string request = echo_request(attack.protocol, 1, 900);
@@ -133,7 +133,7 @@ void never_announce_one(Attack& attack, RawPeer& peer) {
   std::string requests;
   while (requests.size() < 2000) requests += echo_request(attack.protocol, 1, 20);
   fill(attack, peer, requests);
-  // Until the server gives no more room, which is right.
+  // Until the server rightly grants no more room.
   const rdma::RegisterXferMemory at = peer.announcement();
   for (std::uint64_t offset = 0; offset + 2000 <= at.length_bytes; offset += 2000) {
     peer.write_with_imm(at, offset, 2000, 2000);
@@ -197,14 +197,14 @@ void never_announce(Attack& attack) { again(attack, never_announce_one); }
 void announce_wild(Attack& attack) { again(attack, announce_wild_one); }
 void send_odd_control(Attack& attack) { again(attack, odd_control_one); }
 
-// An identifier without a queue pair is told CONNECT_RESPONSE, and would have to answer with rdma_establish.
+// An identifier without a queue pair gets CONNECT_RESPONSE, and would have to answer with rdma_establish.
 void leave_cm_half_open(Attack& attack) {
   constexpr std::size_t most = 1000;
   engine_of(attack.io);
   auto channel = rdma::EventChannel::create();
   std::vector<rdma::CmId> ids;
   rdma::Endpoint at = endpoint_of(attack);
-  // Others come too: of identifiers whose turn is over.
+  // Other events arrive, too: for identifiers whose turn is over.
   const auto happens = [&](const rdma_cm_id* id, rdma_cm_event_type wanted) {
     for (int turns = 0; turns < 1000; ++turns) {
       const auto next = channel->next();

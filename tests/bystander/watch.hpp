@@ -14,17 +14,17 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr std::array transports{"tcp", "unix", "tls", "rdma", "rdma+tls"};
 
-// What bystanders do: ask over a connection that they keep, or connect, ask once and go.
+// What bystanders do: ping over a connection that they keep, or connect, ping once and leave.
 enum class Visit : std::uint8_t { standing, fresh };
 
 struct Wait {
-  std::uint16_t during = 0;  // which misdeed, by the caller's numbers
+  std::uint16_t during = 0;  // the number of the misdeed, from the caller
   std::uint8_t transport = 0;
   Visit visit = Visit::standing;
   std::uint32_t us = 0;
 };
 
-// Sorted waits, and what to say of them. 0 where there are none.
+// Sorted waits and their statistics; 0 if there are none.
 class Waits {
  public:
   explicit Waits(std::vector<std::uint32_t> us);
@@ -36,18 +36,18 @@ class Waits {
   std::vector<std::uint32_t> us_;
 };
 
-// An ask under way, of which there is one for each transport and kind of visit.
+// A request in progress; there is one for each transport and kind of visit.
 class Watch {
  public:
   void during(std::uint16_t misdeed) { during_ = misdeed; }
   void asks(std::size_t transport, Visit visit, Clock::time_point now) { open(transport, visit) = now; }
-  // It belongs to the misdeed that goes on when it ends.
+  // Counts for the misdeed that is running when it ends.
   void answered(std::size_t transport, Visit visit, Clock::time_point now);
-  // The longest of those that are still not answered.
+  // The longest wait of requests that are still unanswered.
   std::chrono::microseconds longest_open(Clock::time_point now) const;
-  // Whether every ask that began before `then` has ended.
+  // Whether every request that began before `then` has ended.
   bool all_since(Clock::time_point then) const;
-  // Takes those that never were answered as if they were now.
+  // Ends requests that were never answered as if they were answered now.
   void give_up(Clock::time_point now);
 
   template <class Which>
@@ -68,7 +68,7 @@ class Watch {
   std::vector<Wait> waits_;
 };
 
-// "0.31", "12", "1480": milliseconds as a table shows them.
+// "0.31", "12", "1480": milliseconds as shown in a table.
 std::string milliseconds(std::uint32_t us);
 
 }  // namespace weir::bystander
