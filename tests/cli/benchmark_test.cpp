@@ -21,7 +21,7 @@ namespace {
 using Words = std::vector<std::string>;
 using testing::HasSubstr;
 
-// A server that takes connections and requests, and never answers.
+// A server that accepts connections and requests, and never answers.
 class SilentServer {
  public:
   SilentServer() : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

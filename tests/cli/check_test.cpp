@@ -1,4 +1,4 @@
-// The parts of weir-check, on files that a server wrote and that the test then damaged.
+// The parts of weir-check, on files that a server wrote and the test then damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ void write(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// A data folder of a server that has ended: a log with a base, and a snapshot.
+// The data folder of a server that has ended: a log with a base, and a snapshot.
 class DataFolder {
  public:
   DataFolder() {
@@ -68,7 +68,7 @@ CheckedFile checked(const std::string& path, Expected expected = Expected::anyth
   return file ? *file : CheckedFile{};
 }
 
-// Where requests and transactions of a log end.
+// Where the requests and transactions of a log end.
 std::vector<std::uint64_t> ends_of_steps(std::string_view log) {
   kv::aof::LogSteps steps([&](char* place, std::size_t most) {
     const std::size_t n = log.copy(place, most);
@@ -79,7 +79,7 @@ std::vector<std::uint64_t> ends_of_steps(std::string_view log) {
   for (auto next = steps.next(); next != kv::aof::LogSteps::Next::end; next = steps.next())
     if (next == kv::aof::LogSteps::Next::step) ends.push_back(steps.whole_bytes());
   ends.push_back(steps.whole_bytes());
-  return ends;  // the first is 0, of no step
+  return ends;  // the first is 0, which is not a step
 }
 
 TEST(CheckedFile, that_is_whole_is_counted) {
@@ -89,7 +89,7 @@ TEST(CheckedFile, that_is_whole_is_counted) {
   ASSERT_TRUE(log.log);
   EXPECT_FALSE(log.snapshot);
   EXPECT_EQ(log.log->transactions, 1u);
-  EXPECT_EQ(log.log->requests, 8u);  // the server puts a SELECT in front of the first
+  EXPECT_EQ(log.log->requests, 8u);  // the server puts a SELECT before the first
   EXPECT_EQ(log.whole_bytes, log.size);
 
   const CheckedFile snapshot = checked(data.snapshot());
@@ -214,12 +214,12 @@ TEST(CheckedFile, that_somebody_has_open_is_not_cut) {
 
 TEST(FileSet, of_a_folder_has_what_a_server_would_read) {
   const DataFolder data;
-  write(data.file("temp-1.rdb"), "REDIS");  // a snapshot that is not over
+  write(data.file("temp-1.rdb"), "REDIS");  // an unfinished snapshot
   const auto sets = files_meant(data.path());
   ASSERT_TRUE(sets) << sets.error();
   ASSERT_EQ(sets->size(), 2u);
   EXPECT_EQ(sets->front().files.front().path, data.snapshot());
-  ASSERT_EQ(sets->back().files.size(), 1u);  // a log that began with nothing has no base
+  ASSERT_EQ(sets->back().files.size(), 1u);  // a log that began empty has no base
   EXPECT_EQ(sets->back().files.back().path, data.increment());
 
   const auto same = files_meant(data.file("appendonlydir"));

@@ -1,4 +1,4 @@
-// What a telemetry collector makes of notifications: series for Prometheus and lines of JSON.
+// How a telemetry collector stores notifications: as series for Prometheus and lines of JSON.
 #include "cli/weir/network/collector_store.hpp"
 
 #include <gmock/gmock.h>

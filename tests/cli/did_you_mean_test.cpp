@@ -1,4 +1,4 @@
-// What the programs suggest for a mistyped command or option, and which version each prints.
+// The suggestions for a mistyped command or option, and the version that each program prints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

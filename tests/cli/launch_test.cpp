@@ -1,4 +1,4 @@
-// What `weir run` tells the dynamic linker and the NIC, where paths and addresses are unusual.
+// What `weir run` passes to the dynamic linker and the NIC, for unusual paths and addresses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A directory that is taken for the drop-in libraries'. Their content is none, which the dynamic linker says
-// of what it has found.
+// A directory that looks like that of the drop-in libraries. The files are empty, and the dynamic linker's
+// complaint names the one it has found.
 fs::path libraries_in(const TemporaryDirectory& files, const fs::path& name) {
   for (const char* library :
        {"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_heap.so", "librspreload.so"})
@@ -32,7 +32,7 @@ TEST(WeirRunPath, with_a_space_in_it_is_one_path_to_the_dynamic_linker) {
   EXPECT_THAT(ended.out, HasSubstr("'librspreload.so' from LD_PRELOAD cannot be preloaded (file too short)"));
 }
 
-// Root is let in everywhere; as somebody else it is not.
+// Root may enter every directory; run as another user.
 class AsNobody {
  public:
   AsNobody() : was_root_(::geteuid() == 0) {

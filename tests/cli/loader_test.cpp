@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-#ifdef DROP_IN_LIBRARIES  // not with sanitizers, whose runtime wants to be the first library
+#ifdef DROP_IN_LIBRARIES  // not with sanitizers, whose runtime must be the first library
 
 struct Search {
   const char* name;
@@ -71,7 +71,7 @@ TEST(ProgramWithRpath, is_refused_where_nothing_can_be_preloaded_before_it) {
   EXPECT_FALSE(looks_in_its_own_path_first(RUNPATH_PROGRAM));
 }
 
-// An ELF file with nothing but the segment that names the dynamic linker.
+// An ELF file with only the segment that names the dynamic linker.
 std::string program_of(const std::string& linker) {
   Elf64_Ehdr elf{};
   std::memcpy(elf.e_ident, ELFMAG, SELFMAG);

@@ -77,7 +77,7 @@ TEST(OpenLoop, counts_what_it_gives_up_with_the_time_it_waited) {
   EXPECT_EQ(loop.abandon(start + 3s, latency), 0u);
 }
 
-// A stop of the server between two looks at the running load, timed by the clock that the load goes by.
+// A stop of the server between two looks at the running load, timed by the load's own clock.
 class Stopper final : public LoadWatcher {
  public:
   explicit Stopper(const kv::testing::Program& server) : server_(server) {}
@@ -125,7 +125,8 @@ TEST_F(StoppedServer, shows_in_the_percentiles_of_an_open_loop) {
   const auto result = run_load(open, {"SET", {"SET", "key", "value"}}, &stopper);
   ASSERT_TRUE(result) << result.error().what;
   ASSERT_GE(stopper.length(), 1s);
-  // Of 2.5 s it stood still for at least 1: nearly two of five requests waited, evenly up to the whole stop.
+  // It stood still for at least 1 of 2.5 s, so nearly two of five requests waited, evenly up to the whole
+  // stop.
   EXPECT_GT(result->latency.percentile_ns(99), 900'000'000u);
   EXPECT_GT(result->latency.percentile_ns(80), 100'000'000u);
   EXPECT_EQ(result->latency.count(), 5000u);

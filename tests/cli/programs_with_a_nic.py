@@ -1,4 +1,4 @@
-"""Programs that open the software NIC and keep it until their input ends: something for `weir stat` to show."""
+"""Programs that open the software NIC and keep it until their input ends, for `weir stat` to show."""
 import subprocess
 import sys
 

@@ -103,7 +103,7 @@ def run(program, server, arguments, text="", **variables):
 
 
 def while_subscribed(program, server, options):
-    """What SUBSCRIBE prints while two messages are published."""
+    """Returns what SUBSCRIBE prints while two messages are published."""
     child = subprocess.Popen([program, "-s", server, *options, "SUBSCRIBE", "one", "two"], stdout=subprocess.PIPE)
     deadline = time.monotonic() + 20
     while b"1" not in run("redis-cli", server, ["PUBSUB", "NUMSUB", "two"])[0]:
@@ -124,7 +124,7 @@ PROMPT = re.compile(rb"(^|\n)[^\r\n]*> $")  # fresh: a redrawn one follows a car
 
 
 def on_terminal(program, server, keys):
-    """What stands on a terminal after typing `keys`, a list of lines, and Ctrl-D."""
+    """Returns what a terminal shows after typing `keys`, a list of lines, and Ctrl-D."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ.update(TERM="dumb", COLUMNS="200", HOME="/nonexistent", WEIRCLI_HISTFILE="/dev/null",
@@ -164,7 +164,7 @@ def on_terminal(program, server, keys):
 
 
 def replies_of(screen, prompt_end):
-    """The lines that are neither prompts nor what was typed at them."""
+    """Returns the lines that are neither prompts nor input typed at them."""
     text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]|\r", b"", screen)
     return [line for line in text.split(b"\n") if line and prompt_end not in line]
 

@@ -1,4 +1,4 @@
-// Replies parsed from bytes: every type, any split, and bytes that are no reply.
+// Replies parsed from bytes: every type, any split, and bytes that are not a reply.
 #include "cli/client/reply.hpp"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ const Case sound[] = {
     {">2\r\n+message\r\n+m\r\n:1\r\n",
      {aggregate(ReplyType::push, {scalar(ReplyType::status, "message"), scalar(ReplyType::status, "m")}),
       scalar(ReplyType::integer, "1")}},
-    // An attribute comes before a reply and is none, at the top and inside.
+    // An attribute precedes a reply and is not one itself, at the top level and within.
     {"|1\r\n+a\r\n+b\r\n:1\r\n", {scalar(ReplyType::integer, "1")}},
     {"*2\r\n|1\r\n+a\r\n*1\r\n+b\r\n:1\r\n:2\r\n",
      {aggregate(ReplyType::array, {scalar(ReplyType::integer, "1"), scalar(ReplyType::integer, "2")})}},
@@ -133,8 +133,8 @@ TEST(ReplyParser, bounds_nesting_and_lines) {
 }
 
 TEST(ReplyParser, allocates_for_what_has_arrived_and_not_for_what_was_announced) {
-  // Half a gigabyte and four thousand million elements are promised; only a parser that believes it runs out
-  // of memory.
+  // They announce half a gigabyte and four thousand million elements; a parser that believes this runs out of
+  // memory.
   ReplyParser parser;
   EXPECT_TRUE(parser.feed(bytes_of("*4294967296\r\n*4294967296\r\n$536870912\r\nx")));
   EXPECT_TRUE(take_all(parser).empty());

@@ -15,7 +15,7 @@ constexpr std::string_view item = "Item{name: str, count: u32}";
 
 struct Arguments {
   std::string schema, json;
-  std::string wrong;  // empty: taken
+  std::string wrong;  // empty: accepted
 };
 
 TEST(RpcArguments, may_only_have_fields_that_the_types_have) {
@@ -92,7 +92,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// What JSON cannot say by itself goes by the type, and is shown in the same words.
+// Values that JSON cannot express follow the type, and are printed in the same form.
 TEST(RpcArguments, that_json_has_no_words_for_go_and_come_back) {
   using namespace std::string_view_literals;
   struct Row {
@@ -147,10 +147,10 @@ TEST(RpcResult, that_nests_too_deeply_is_not_shown) {
   ASSERT_FALSE(json);
 }
 
-// Each key is quoted once more than the one within it, which doubles its backslashes.
+// Each key is quoted once more than the one inside it, which doubles its backslashes.
 TEST(RpcResult, whose_maps_are_keys_of_maps_within_each_other_is_shown_while_that_is_short) {
   const auto shown = [](std::size_t keys_around) {
-    std::string body(keys_around + 1, '\x81');  // each map is the first key of the one before
+    std::string body(keys_around + 1, '\x81');  // each map is the first key of the map around it
     for (std::size_t map = 0; map <= keys_around; ++map) body += map == 0 ? "\x01\x02" : "\x02";
     return json_from_body(bytes_of(body), "", BodyOf::item).value_or("?");
   };
@@ -160,7 +160,7 @@ TEST(RpcResult, whose_maps_are_keys_of_maps_within_each_other_is_shown_while_tha
   EXPECT_EQ(shown(63), "?");
 }
 
-// A search of all keys for each would not end within the test's time.
+// Searching all keys for each one would not end within the test's time.
 TEST(RpcResult, that_is_a_large_map_is_shown_with_the_last_value_of_each_key) {
   constexpr std::uint32_t count = 400'000;
   rpc::Bytes body;

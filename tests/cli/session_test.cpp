@@ -16,7 +16,7 @@ namespace {
 
 constexpr Milliseconds limit{5000};
 
-// Listens on a unix socket, takes one connection, waits for a request, says `answer` and closes.
+// Listens on a unix socket, accepts one connection, waits for a request, sends `answer` and closes.
 class OneShotServer {
  public:
   explicit OneShotServer(std::string answer) : answer_(std::move(answer)) {

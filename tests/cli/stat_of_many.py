@@ -36,7 +36,7 @@ class StatOfMany(unittest.TestCase):
         self.programs = []
         for _ in range(PROGRAMS):
             program = programs_with_a_nic.start(WEIR, self.environment)
-            self.addCleanup(program.communicate)  # ends it: its input does
+            self.addCleanup(program.communicate)  # ends it by closing its input
             self.programs.append(program)
         for program in self.programs:
             self.assertEqual(program.stdout.readline(), "open\n")

@@ -19,7 +19,7 @@ PROGRAMS = 12
 
 
 class Terminal:
-    """A tmux server of its own with one window; what it shows is polled until it is as wanted."""
+    """A tmux server with one window, whose contents are polled until they are as wanted."""
 
     def __init__(self, command, columns, lines, environment):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-tmux-")
@@ -62,7 +62,7 @@ class StatScreen(unittest.TestCase):
                             "TERM": "xterm-256color", "NO_COLOR": ""}
         for _ in range(PROGRAMS):
             program = programs_with_a_nic.start(WEIR, self.environment)
-            self.addCleanup(program.communicate)  # ends it: its input does
+            self.addCleanup(program.communicate)  # ends it by closing its input
             self.assertEqual(program.stdout.readline(), "open\n")
 
     def stat(self, columns, lines, *options):

@@ -38,7 +38,7 @@ WatchedProcess process(pid_t pid, std::uint64_t writes, std::uint64_t rnrs = 0) 
   return made;
 }
 
-// The words of the line that begins with that one.
+// The words of the line that begins with that word.
 std::vector<std::string> words_of_line(const std::string& text, const std::string& first) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -156,7 +156,7 @@ TEST(RateHistory, of_blocks_is_as_wide_as_one_of_letters) {
   EXPECT_EQ(history.line(80), "operations/s \u2588  now 8, highest 8");
 }
 
-// A queue pair between hosts in error, and one of a process with the longest of names.
+// A queue pair between hosts in the error state, and one of a process with the longest names.
 Sample troubled() {
   Sample now = sample_at(0, {process(1'234'567, 123'456, 2), process(8, 1)});
   now.processes[0].command = "fifteen_letters";
@@ -172,7 +172,7 @@ TEST(StatTable, fits_the_screen_and_shows_what_is_wrong_whatever_its_width) {
   for (std::size_t columns = 50; columns < 140; ++columns) {
     std::istringstream lines(as_table(troubled(), nullptr, {.columns = columns}));
     std::string line;
-    std::getline(lines, line);  // how many there are
+    std::getline(lines, line);  // the number of lines
     std::getline(lines, line);
     EXPECT_TRUE(line.ends_with(" ERROR")) << columns;
     while (std::getline(lines, line))
@@ -236,7 +236,7 @@ TEST(StatExport, json_is_valid_whatever_a_process_is_called) {
     EXPECT_EQ(read["processes"][0]["command"], name);
   }
   Sample now = sample_at(0, {process(7, 1)});
-  now.processes[0].command = "half a letter: \xc3";  // where the kernel cut a name at 15 bytes
+  now.processes[0].command = "half a letter: \xc3";  // the kernel cuts names at 15 bytes
   const auto read = nlohmann::json::parse(as_json(now, nullptr), nullptr, false);
   ASSERT_FALSE(read.is_discarded()) << as_json(now, nullptr);
   EXPECT_EQ(read["processes"][0]["command"], "half a letter: \xef\xbf\xbd");

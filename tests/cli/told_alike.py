@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What --help lists is in the manual page and is completed, and the page has nothing else.
+"""Every option in --help is on the manual page and is completed, and the page has no others.
 
   told_alike.py BINARIES SOURCE
 """
@@ -16,7 +16,7 @@ SUBCOMMANDS = ("run", "trace", "devices", "sockets", "stat", "plan", "sim", "col
 PAGES = [(f"weir-{name}", "weir", name) for name in SUBCOMMANDS]
 PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server", "weir-check")]
 
-# Explained on a page though --help, which is kept short, leaves them out; of other programs, in examples.
+# On a page only, because --help is kept short; or options of other programs, in examples.
 ON_PAGES_ONLY = {
     "weir-server": {"--name", "--maxmemory-samples", "--lfu-log-factor", "--lfu-decay-time", "--rdma-comp-vector",
                     "--rdbcompression", "--rdbchecksum", "--auto-aof-rewrite-percentage", "--auto-aof-rewrite-min-size"},
@@ -42,11 +42,11 @@ def options_in(text):
 
 def options_of_help(words):
     text = subprocess.run([BINARIES / words[0], *words[1:], "--help"], capture_output=True, text=True, check=True).stdout
-    return options_in(re.sub(r"^ *(\$ )?(weir|mpirun)\b.*", "", text, flags=re.M))  # less the examples
+    return options_in(re.sub(r"^ *(\$ )?(weir|mpirun)\b.*", "", text, flags=re.M))  # without the examples
 
 
 def completed(line):
-    """What bash completes at the end of `line`, whose words readline splits as COMP_WORDBREAKS says."""
+    """Returns bash's completions at the end of `line`, whose words readline splits according to COMP_WORDBREAKS."""
     words = []
     for word in re.split(r" +", line):
         words += [piece for piece in re.split(r"([:=]+)", word) if piece] or [""]
@@ -88,7 +88,7 @@ class ToldAlike(unittest.TestCase):
 
     def test_bash_completes_what_stands_between(self):
         with tempfile.TemporaryDirectory() as folder:
-            fake = pathlib.Path(folder) / "weir"  # in the place of one that asks a server
+            fake = pathlib.Path(folder) / "weir"  # replaces the program that would ask a server
             fake.write_text('#!/bin/sh\n[ "$*" = "rpc list --names tcp://127.0.0.1:9000" ] && echo shop.add shop.brew\n')
             fake.chmod(0o755)
             rows = [

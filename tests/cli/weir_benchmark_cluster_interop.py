@@ -60,7 +60,7 @@ class Cluster(unittest.TestCase):
                          {f"127.0.0.1:{port}" for port in self.nodes.tls_ports})
 
     def give_slots(self, slots, source, target):
-        """As empty slots change hands: nothing of them is copied.
+        """Moves empty slots to another node, so nothing has to be copied.
 
         The target imports first: this gives it a newer epoch, so that no older claim of the source, still on its way
         between two nodes, takes a slot back later.
@@ -84,7 +84,7 @@ class Cluster(unittest.TestCase):
                 return int(told.partition("cmdstat_exists:calls=")[2].partition(",")[0] or 0)
 
             awaited("the load runs", lambda: calls() > 100)
-            tagged = [5461 * i // 32 for i in range(32)]  # the slots of node 0 that the load asks for
+            tagged = [5461 * i // 32 for i in range(32)]  # the slots of node 0 that the load uses
             self.give_slots(tagged, 0, 1)
             out, err = child.communicate(timeout=60)
             self.give_slots(tagged, 1, 0)

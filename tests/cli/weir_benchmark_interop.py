@@ -176,7 +176,7 @@ class Benchmark(unittest.TestCase):
         self.assertNotIn("warning", self.sound("-t", "set", "-n", "10") + self.sound("-t", "get", "-n", "10"))
 
     def test_an_open_loop_keeps_its_rate(self):
-        # On a machine that is busy with other things it says that it was late itself.
+        # On a busy machine the program reports that it was late itself.
         done = self.run_it("--rate", "1000", "--duration", "1", "-t", "set", "-c", "4", "--threads", "2", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)
         told = json.loads(done.stdout)[0]
@@ -205,7 +205,7 @@ class Benchmark(unittest.TestCase):
         self.assertEqual(self.setting("DBSIZE"), "100")
 
     def interrupted(self, *arguments, signals=1):
-        """A run that Ctrl-C ends when its load has begun."""
+        """A run that Ctrl-C ends once its load has begun."""
         self.setting("SET", "counter:000000000000", "0")
         child = subprocess.Popen([PROGRAM, "-p", str(self.port), "-t", "incr", "-c", "2", *arguments],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -243,7 +243,7 @@ class Benchmark(unittest.TestCase):
         self.assertGreaterEqual(len([line for line in lines if line.startswith('"INCR"')]), 10)
 
     def clients(self):
-        return int(self.setting("INFO", "clients").split("connected_clients:")[1].split()[0]) - 1  # less the asking one
+        return int(self.setting("INFO", "clients").split("connected_clients:")[1].split()[0]) - 1  # without the connection that asks
 
     def test_idle_connections_are_held_until_an_interrupt(self):
         for arguments in ([], ["-s", self.socket], ["-p", str(self.tls_port), "--tls", "--insecure"]):

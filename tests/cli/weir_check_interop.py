@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir-check on what servers left: its exit status, its words, and that both servers start from what it repaired.
+"""weir-check on files that servers left: its exit status, its output, and that both servers start from what it repaired.
 
   weir_check_interop.py BINARIES
 """
@@ -44,7 +44,7 @@ class Server:
         self.socket.unlink(missing_ok=True)
 
     def call(self, *lines):
-        """Runs each line as a command; the replies, a line each."""
+        """Runs each line as a command; returns the replies, a line each."""
         done = subprocess.run([BINARIES / "weir-cli", "-s", self.socket], input="".join(f"{line}\n" for line in lines),
                               capture_output=True, text=True, timeout=SECONDS)
         return done.stdout.split()
@@ -77,7 +77,7 @@ class WeirCheck(unittest.TestCase):
 
     def test_what_was_killed_in_the_middle_of_a_write_is_repaired_for_both_servers(self):
         for writer in (weir, redis):
-            for cut in (1, 60):  # of the last transaction, which goes as a whole
+            for cut in (1, 60):  # of the last transaction, which is cut off as a whole
                 with self.subTest(writer=writer.__name__, cut=cut):
                     shutil.rmtree(self.data / "appendonlydir", ignore_errors=True)
                     with writer(self.data, *KEEPING) as server:
@@ -89,7 +89,7 @@ class WeirCheck(unittest.TestCase):
                     self.assertEqual(status, 1)
                     self.assertIn("truncated: it ends in the middle of a request or transaction", out)
                     self.assertIn(f"weir-check --fix {self.data}", out)
-                    self.assertEqual(self.increment().read_bytes(), whole[:-cut])  # nothing was changed
+                    self.assertEqual(self.increment().read_bytes(), whole[:-cut])  # unchanged
                     self.repaired_starts_both()
 
     def repaired_starts_both(self):

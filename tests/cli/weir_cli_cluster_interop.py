@@ -20,7 +20,7 @@ def run(program, *arguments, text=""):
 
 
 class RedirectingServer:
-    """Answers whatever arrives with MOVED to itself."""
+    """Answers every request with MOVED to itself."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -54,7 +54,7 @@ class Cluster(unittest.TestCase):
         cls.nodes.remove()
 
     def alike(self, *arguments, text=""):
-        """What both programs print, at a first node that has neither key."""
+        """Returns what both programs print, starting at a node that has neither key."""
         printed = []
         for program in ("redis-cli", PROGRAM):
             self.nodes.everywhere("FLUSHALL")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What weir-cli does where redis-cli is no measure: on weir-server, and on servers that answer oddly.
+"""What weir-cli does where redis-cli is no reference: on weir-server, and on servers that answer oddly.
 
   weir_cli_interop.py WEIR_CLI WEIR_SERVER
 """
@@ -25,7 +25,7 @@ def run(*arguments, text=""):
 
 
 class OneAnswer:
-    """A server that gives the same answer to whatever arrives on its one connection."""
+    """A server that gives the same answer to everything on its one connection."""
 
     def __init__(self, answer):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -80,7 +80,7 @@ class Terminal:
         return before
 
     def at_prompt(self):
-        """A prompt, and its editor: what is typed before the editor has the terminal is lost."""
+        """Waits for a prompt and its editor: input typed before the editor has the terminal is lost."""
         self.until(b"> ")
         eventually(lambda: not termios.tcgetattr(self.terminal)[3] & termios.ICANON, "the line is not edited")
 
@@ -89,13 +89,13 @@ class Terminal:
         os.write(self.terminal, line.encode() + b"\r")
 
     def interrupt(self):
-        """Ctrl-C while a command runs, which is when the editor does not have the terminal."""
+        """Presses Ctrl-C while a command runs, which is when the editor does not have the terminal."""
         eventually(lambda: termios.tcgetattr(self.terminal)[3] & termios.ICANON, "no command runs")
         self.seen = b""
         os.write(self.terminal, b"\x03")
 
     def status(self):
-        """Of its end, by Ctrl-D at a prompt."""
+        """Returns the exit status after Ctrl-D at a prompt."""
         self.at_prompt()
         os.write(self.terminal, b"\x04")
         try:
@@ -141,7 +141,7 @@ class Interrupts(unittest.TestCase):
         return "blocked_clients:1" in self.ask("INFO", "clients")
 
     def goes_on(self, terminal):
-        """After a Ctrl-C: the shell is there, with a connection, and ends in order."""
+        """After a Ctrl-C: the shell is still there, connected, and exits normally."""
         terminal.type("ECHO still-here")
         terminal.until(b'"still-here"')
         self.assertEqual(terminal.status(), 0)
@@ -189,7 +189,7 @@ class Interrupts(unittest.TestCase):
 
 
 class FullDisk(unittest.TestCase):
-    """Who prints for ever says that nothing arrives, and ends."""
+    """A program that would print forever reports that nothing arrives, and exits."""
 
     def test_ends_what_has_no_end(self):
         answers = {b"+OK\r\n": ["MONITOR"], b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n": ["SUBSCRIBE", "a"],
@@ -214,7 +214,7 @@ class KeySearch(unittest.TestCase):
         eventually(lambda: run("-s", cls.socket, "PING").stdout == "PONG\n", "weir-server did not start")
         many = [f"SET key{i} v" for i in range(100)]
         cls.ask("".join(line + "\n" for line in [
-            # Each use counts, and none is forgotten.
+            # Each use counts, and none decays.
             "CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", *many, "SET 'long one' " + "x" * 5000, "RPUSH list a b c",
             "HSET wide f " + "y" * 9000, "HSET many a 1 b 2", "SADD set a", *(["GET key7"] * 50), *(["GET key8"] * 10)]))
 
@@ -266,7 +266,7 @@ class KeySearch(unittest.TestCase):
 
 
 class Redirections(unittest.TestCase):
-    # weir_cli_cluster_interop.py has those that are followed.
+    # weir_cli_cluster_interop.py tests those that are followed.
     def test_are_shown_and_not_followed_unless_asked(self):
         for answer in (b"-MOVED 12182 127.0.0.1:1\r\n", b"-ASK 12182 127.0.0.1:1\r\n"):
             with OneAnswer(answer) as server:

@@ -100,7 +100,7 @@ TEST_F(WeirRun, does_not_go_on_without_the_library_of_an_option) {
     EXPECT_EQ(refused.status, 126);
     EXPECT_THAT(refused.out, HasSubstr(libraries_.path().string() + "/" + library));
     EXPECT_THAT(refused.out, HasSubstr("--target " + target));
-    libraries_.write(library, "");  // whatever is in it: the loader says so and goes on
+    libraries_.write(library, "");  // its contents do not matter: the loader complains and continues
     const auto ran = run_weir(words);
     EXPECT_EQ(ran.status, 0);
     EXPECT_THAT(ran.out, HasSubstr("ran\n"));
