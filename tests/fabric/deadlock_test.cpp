@@ -21,7 +21,7 @@ Network shipped(const std::string& name) {
   return network ? std::move(*network) : Network{};
 }
 
-// A ring of n switches with a host each; more links between switches a and b as wanted.
+// A ring of n switches with one host each, and any further links between switches a and b.
 Network ring(std::uint32_t n, std::vector<std::pair<std::uint32_t, std::uint32_t>> chords = {}) {
   Network network;
   network.models = built_in_models();
@@ -39,7 +39,8 @@ Network ring(std::uint32_t n, std::vector<std::pair<std::uint32_t, std::uint32_t
   return network;
 }
 
-// The definition: a cycle hop by hop must be links of one path of some packet, each into the next.
+// The definition: consecutive hops of a cycle must be links on the path of some packet, each leading to the
+// next.
 void expect_real(const Network& network, const Routes& routes, const DependencyCycle& cycle) {
   ASSERT_GE(cycle.hops.size(), 2u);
   for (std::size_t i = 0; i < cycle.hops.size(); ++i) {
@@ -78,8 +79,8 @@ TEST(Deadlock, triangle_without_a_link_is_a_line_and_has_none) {
 }
 
 TEST(Deadlock, full_mesh_gets_a_cycle_only_once_a_link_fails_in_some_meshes) {
-  // Four switches in a ring with both diagonals: every path is one hop. A failed link makes one pair go over
-  // two others, which is two dependencies and no circle.
+  // Four switches in a ring with both diagonals: every path is one hop. After one link fails one pair goes
+  // over two others, which is two dependencies but no cycle.
   const auto network = ring(4, {{0, 2}, {1, 3}});
   const auto report = find_deadlocks(network, FailureScope::each_link);
   EXPECT_THAT(report.cycles, IsEmpty());
@@ -88,10 +89,10 @@ TEST(Deadlock, full_mesh_gets_a_cycle_only_once_a_link_fails_in_some_meshes) {
 }
 
 TEST(Deadlock, cycle_that_only_a_failure_makes_is_named_with_the_link) {
-  // Rings of six with the chords that keep paths short enough: cutting a chord sends traffic round.
+  // Rings of six with the chords that keep paths short enough: cutting a chord sends traffic around the ring.
   auto network = ring(5, {{0, 2}, {1, 3}, {2, 4}, {3, 0}, {4, 1}});
   ASSERT_THAT(find_deadlocks(network, FailureScope::each_link).cycles, IsEmpty());
-  // One way round by static routes where no chord is needed: four of the five dependencies of a circle.
+  // One way around by static routes, where no chord is needed: four of the five dependencies of a cycle.
   const auto port_to = [&](std::uint32_t from, std::uint32_t to) {
     for (const auto port : network.nodes[from].ports)
       if (network.neighbor(port) == NodeId{to}) return port;
@@ -102,7 +103,8 @@ TEST(Deadlock, cycle_that_only_a_failure_makes_is_named_with_the_link) {
   for (std::uint32_t i = 0; i < 4; ++i)
     network.static_routes.push_back({{i}, {host((i + 2) % 5)}, {port_to(i, (i + 1) % 5)}, {}});
   EXPECT_THAT(find_deadlocks(network, FailureScope::none).cycles, IsEmpty());
-  // The last one, from s4 to h1, goes by the chord s4 - s1 until that fails; then over s0 (among others).
+  // The last one, from s4 to h1, uses the chord s4 - s1 until that fails; then it goes over s0 (among
+  // others).
   const auto report = find_deadlocks(network, FailureScope::each_link);
   EXPECT_THAT(report.cycles, IsEmpty());
   ASSERT_GE(report.failures_with_cycle, 1u);
@@ -113,7 +115,7 @@ TEST(Deadlock, cycle_that_only_a_failure_makes_is_named_with_the_link) {
   expect_real(network, Routes(network, failed), found->cycle);
 }
 
-// Where packets for `to` come, from whichever host.
+// Where packets for `to` arrive, from any host.
 std::vector<bool> reached(const Network& network, const Routes& routes, NodeId to) {
   std::vector<bool> out(network.nodes.size());
   std::vector<NodeId> queue;
@@ -135,7 +137,7 @@ Network generated(const std::string& text) {
   return network ? std::move(*network) : Network{};
 }
 
-// Switches without hosts, which lose their only way and are asked for none.
+// Switches without hosts, which lose their only path and are not needed for any.
 TEST(Deadlock, incremental_failures_agree_with_routing_anew_where_packets_come) {
   const std::string tail = "host_speed = \"100G\"\nhost_cable = \"3m\"\n[routing]\nrule = \"shortest\"\n";
   const std::string speeds =
@@ -171,7 +173,7 @@ TEST(Deadlock, incremental_failures_agree_with_routing_anew_where_packets_come) 
   }
 }
 
-// Looking at a failure only where it matters must give what looking at all of it gives.
+// Examining a failure only where it matters must give the same result as examining everything.
 TEST(Deadlock, incremental_failures_agree_with_routing_anew) {
   std::vector<Network> networks{ring(6, {{0, 3}}), ring(7, {{0, 3}, {2, 5}, {1, 4}}),
                                 ring(8, {{0, 4}, {1, 5}, {2, 6}, {3, 7}}),
@@ -210,7 +212,7 @@ TEST(Deadlock, clos_has_none_with_any_link_failed) {
     }
 }
 
-// A valley in the routes, by hand, makes the circle that up-down routing cannot have.
+// A valley in the routes, made by hand, causes the cycle that up-down routing cannot have.
 TEST(Deadlock, static_routes_that_turn_up_again_close_a_circle_in_a_clos) {
   auto network = shipped("fat-tree-320");
   const auto node = [&](const char* name) { return *network.find(name); };
@@ -223,7 +225,7 @@ TEST(Deadlock, static_routes_that_turn_up_again_close_a_circle_in_a_clos) {
   const auto go = [&](const char* at, const char* host, const char* via) {
     network.static_routes.push_back({node(at), {node(host)}, {port_to(at, via)}, {}});
   };
-  // To a host of tor1-3: up to agg1-1, down to tor1-2, up to agg1-2; and back the same way for one of tor1-4.
+  // To a host of tor1-3: up to agg1-1, down to tor1-2, up to agg1-2; and back the same way to one of tor1-4.
   go("tor1-1", "tor1-3-host1", "agg1-1");
   go("agg1-1", "tor1-3-host1", "tor1-2");
   go("tor1-2", "tor1-3-host1", "agg1-2");
@@ -252,7 +254,7 @@ std::string dual_tor(std::string_view detours) {
   }
   for (const auto* tor : {"tor-a", "tor-b"})
     for (const auto* spine : {"t1-1", "t1-2"}) link(tor, spine);
-  // Somebody behind the spines, so that packets come down.
+  // A host behind the spines, so that packets come down.
   text += "[[switch]]\nname = \"tor-c\"\nmodel = \"generic-32m\"\ntier = 1\n[[host]]\nname = \"far\"\n";
   link("far", "tor-c");
   link("tor-c", "t1-1");
@@ -269,7 +271,7 @@ TEST(Deadlock, detours_between_two_leaves_close_a_circle_through_the_spines) {
   };
   for (const auto& row :
        {Row{"", false}, Row{a_for_h0, false}, Row{std::string(a_for_h0) + b_for_h1, true},
-        // The circle needs both; one in buffers of its own opens it.
+        // The cycle needs both detours; separate buffers for one of them break it.
         Row{std::string(a_for_h0) + b_for_h1 + "remapped = true\n", false},
         Row{std::string(a_for_h0) + "remapped = true\n" + b_for_h1 + "remapped = true\n", false}}) {
     Complaints complaints;

@@ -63,10 +63,10 @@ struct ReleaseRow {
   std::uint64_t speed_gbps;
   double cable_m, small_percentage;
   bool eight_lanes, shared;
-  std::uint64_t xon, xoff, size;  // 0: the profile's is xon, for its headroom is shared
+  std::uint64_t xon, xoff, size;  // 0: the profile's size is xon, because its headroom is shared
 };
 
-// What buffer_headroom_mellanox.lua of each release answered, run in a Lua interpreter.
+// The output of each release's buffer_headroom_mellanox.lua, run in a Lua interpreter.
 TEST(SonicHeadroom, is_that_of_the_release) {
   const ReleaseRow rows[] = {
       {"202012", 96, 0, 100, 40, 100, false, false, 19456, 38912, 58368},
@@ -185,7 +185,7 @@ TEST(FirstPrinciples, worst_packet_is_the_smallest_or_one_byte_into_another_cell
   EXPECT_EQ(worst_packet(64, 9216, 208), 64u);    // 1 cell in 84 bytes of time
   EXPECT_EQ(worst_packet(200, 9216, 208), 209u);  // 2 in 229 rather than 1 in 220
   EXPECT_EQ(worst_packet(200, 205, 208), 200u);
-  // Against trying all sizes.
+  // Compare with trying all sizes.
   for (const std::uint32_t cell : {1u, 16u, 20u, 22u, 80u, 96u, 144u, 208u, 256u})
     for (std::uint32_t smallest = 64; smallest < 1200; smallest += 37) {
       const auto rate = [cell](std::uint32_t packet) {

@@ -18,7 +18,7 @@ std::string complaints_of(std::string_view text, const ReadLimits& limits = {}) 
   return complaints.text();
 }
 
-// Each level is a call of the parser: a stack is soon full of them.
+// Each level is a recursive call of the parser, so a stack overflows soon.
 TEST(NetworkFile, keys_and_brackets_that_nest_too_deeply_are_refused_before_they_are_parsed) {
   std::string key = "a";
   for (int i = 0; i < 40'000; ++i) key += ".a";
@@ -34,7 +34,7 @@ TEST(NetworkFile, keys_and_brackets_that_nest_too_deeply_are_refused_before_they
     EXPECT_THAT(complaints_of(text), testing::Not(HasSubstr("levels"))) << text.substr(0, 80);
 }
 
-// Two hosts at one switch; mistakes are appended.
+// Two hosts at one switch; tests append mistakes.
 constexpr std::string_view small = R"(name = "small"
 [[switch]]
 name = "s1"
@@ -258,7 +258,7 @@ const Mistake mistakes[] = {
 INSTANTIATE_TEST_SUITE_P(all, NetworkMistake, testing::ValuesIn(mistakes),
                          [](const auto& row) { return std::string(row.param.name); });
 
-// Of a route's `via` nothing can be said then.
+// Then nothing can be said about the `via` of a route.
 TEST(NetworkFile, route_at_no_switch_or_in_no_network_is_refused_for_that_alone) {
   const auto unknown = complaints_of(with("[[route]]\nat = \"s7\"\nto = \"h1\"\nvia = \"h3\"\n"));
   EXPECT_THAT(unknown, HasSubstr("s7"));

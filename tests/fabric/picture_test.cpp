@@ -1,4 +1,4 @@
-// Drawings: what is cut off, what is escaped, and where things are placed.
+// Drawings: what is clipped, what is escaped, and where things are placed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::Le;
 using testing::Not;
 using testing::SizeIs;
 
-// Of the first element with this name and class, the x of each point.
+// The x of each point of the first element with this name and class.
 std::vector<double> xs_of(const std::string& svg, const std::string& element) {
   std::smatch found;
   if (!std::regex_search(svg, found, std::regex("<" + element + " class=\"c0\" points=\"([^\"]*)\"")))
@@ -35,13 +35,13 @@ constexpr double right_border = 1046;
 TEST(Plot, points_beyond_the_axis_are_cut_off_at_its_end) {
   Plot plot{.title = "t", .lines = {{"a", {{0, 1}, {5, 2}, {50, 3}, {60, 4}}}}, .x_from = 0, .x_to = 10};
   const auto xs = xs_of(svg(plot), "polyline");
-  ASSERT_THAT(xs, SizeIs(3));  // two inside and where the line leaves
+  ASSERT_THAT(xs, SizeIs(3));  // two inside and the point where the line leaves
   EXPECT_THAT(xs, Each(Le(right_border)));
   EXPECT_DOUBLE_EQ(xs.back(), right_border);
 }
 
 TEST(Plot, value_where_a_line_leaves_is_on_the_line) {
-  // The highest value inside is 2 (half-way from 1 to 3): 2 is then the top of the axis, not 3.
+  // The highest value inside is 2 (half-way from 1 to 3), so the top of the axis is 2, not 3.
   Plot cut{.lines = {{"a", {{0, 1}, {20, 3}}}}, .x_from = 0, .x_to = 10};
   Plot whole{.lines = {{"a", {{0, 1}, {10, 2}}}}, .x_from = 0, .x_to = 10};
   EXPECT_EQ(svg(cut), svg(whole));
@@ -63,7 +63,7 @@ TEST(Plot, bands_end_with_the_axis) {
   EXPECT_FALSE(std::regex_search(found.suffix().str(), std::regex("class=\"band\"")));
 }
 
-// The words below the axis, without those of the axis of y, which end before it.
+// The words below the axis, without those of the y axis, which end to its left.
 std::vector<std::string> words_below(const std::string& svg) {
   std::vector<std::string> words;
   const std::regex text("<text class=\"quiet\" x=\"([0-9.]+)\" y=\"([0-9.]+)\"[^>]*>([^<]*)</text>");
@@ -126,9 +126,9 @@ TEST(Heat, neighbouring_moments_that_look_alike_are_one_box) {
     const std::regex box(std::string("<rect class=\"") + css + "\" x=");
     return std::distance(std::sregex_iterator(text.begin(), text.end(), box), std::sregex_iterator());
   };
-  EXPECT_EQ(count("h8"), 2);  // the row's and the key's
+  EXPECT_EQ(count("h8"), 2);  // in the row and in the key
   EXPECT_EQ(count("h1"), 2);
-  EXPECT_EQ(count("h2"), 1);  // the key's
+  EXPECT_EQ(count("h2"), 1);  // in the key
   EXPECT_EQ(count("held"), 2);
 }
 

@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// Two leaves with a spine; what a test changes goes in front, and into the switch model.
+// Two leaves with a spine; a test inserts its changes at the front, and into the switch model.
 std::string small(std::string_view front = "", std::string_view model = "buffer = \"8MiB\"") {
   return std::string(front) + R"(
 [leaf_spine]
@@ -100,7 +100,7 @@ TEST(Plan, alike_switches_and_ports_are_planned_once) {
   EXPECT_EQ(leaves.ports[0].ports_per_switch, 48u);
   EXPECT_EQ(leaves.ports[1].ports_per_switch, 8u);
   EXPECT_EQ(leaves.ports[1].ports.size(), 512u);
-  // 2 priorities of 48 and 8 ports, as the formula says for each
+  // 2 priorities of 48 and 8 ports, each with the formula's headroom
   EXPECT_EQ(leaves.split.headroom_sum, 2 * (48 * leaves.ports[0].xoff + 8 * leaves.ports[1].xoff));
 }
 
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(all, MisSetNetwork, testing::ValuesIn(mis_set),
 
 TEST(Plan, ports_up_to_the_models_capacity_are_no_finding) {
   const auto full =
-      planned(small("", "buffer = \"8MiB\"\ncapacity = \"300G\""));  // of a leaf, which has most
+      planned(small("", "buffer = \"8MiB\"\ncapacity = \"300G\""));  // the switch with the most ports
   EXPECT_THAT(full->codes(Severity::warning), Not(Contains("ports_beyond_capacity")));
 }
 
@@ -227,7 +227,7 @@ TEST(Plan, cyclic_network_is_a_fault_that_names_the_circle) {
 TEST(Plan, oversubscribed_links_are_those_of_more_offered_than_carried) {
   const auto rig = shipped("reference-rig");
   ASSERT_EQ(rig->plan.hot_links.size(), 1024u);  // each leaf's 8 links up, and as many down
-  // 48 x 25G up and down 8 x 100G, but for the traffic that stays below its leaf: one group in 64
+  // 48 x 25G up and down 8 x 100G, except for traffic that stays below its leaf: one group in 64
   EXPECT_NEAR(rig->plan.hot_links.front().share, 48 * 25.0 / 800 * 63 / 64, 1e-9);
 }
 
@@ -258,7 +258,7 @@ TEST(Report, same_network_gives_the_same_bytes) {
   EXPECT_EQ(html_report(one->plan), html_report(two->plan));
 }
 
-// Of each kind of switch the first's and the last's: those between differ in nothing but their name.
+// The first and the last switch of each kind: those between differ only in name.
 std::vector<json> configs(const Planned& planned) {
   std::vector<json> out;
   for (const auto& kind : planned.plan.switches) {
@@ -295,7 +295,7 @@ ns_per_m = 100
 TEST(SonicConfig, lossy_traffic_stays_out_of_the_priority_groups_that_pause) {
   struct Row {
     const char* lossless;
-    const char* group;  // of all others
+    const char* group;  // of all other switches
   };
   for (const auto& row :
        {Row{"3, 4", "0"}, Row{"0", "1"}, Row{"0, 1, 7", "2"}, Row{"0, 1, 2, 3, 4, 5, 6, 7", ""}}) {
@@ -326,7 +326,7 @@ TEST(SonicConfig, shared_headroom_has_a_pool_and_profiles_without_their_own) {
   EXPECT_FALSE(leaf["BUFFER_POOL"]["ingress_lossless_pool"].contains("xoff"));
 }
 
-// The whole file of one small switch, byte for byte: whoever changes it sees what a switch will be told.
+// The whole file of one small switch, byte for byte, so that a change of it shows what a switch will be told.
 TEST(SonicConfig, file_of_a_leaf_is_the_golden_one) {
   const auto network = planned(small());
   const auto& kind = network->plan.switches.back();

@@ -20,7 +20,7 @@ struct Links {
   int count;
 };
 
-// A switch of the model with these links to hosts; its ports' names in the order of the links.
+// A switch of the model with these links to hosts; returns its ports' names in the order of the links.
 std::vector<Port> ports_of(const std::string& model, std::initializer_list<Links> links,
                            const std::string& rest = "", const FileOpener& open = nullptr) {
   std::string text = rest + "\n[[switch]]\nname = \"s\"\nmodel = \"" + model + "\"\n";
@@ -70,7 +70,7 @@ TEST(PortNames, ports_are_split_where_there_are_too_few) {
   EXPECT_THAT(names({fourths.begin(), fourths.begin() + 3}),
               ElementsAre("Ethernet0", "Ethernet2", "Ethernet4"));
   EXPECT_EQ(ports_of("sn4700", {{"400G", 1}}).front().lanes, 8u);
-  // 60 whole ports and 16 fourths would not do; halves leave room.
+  // 60 whole ports and 16 quarters would not fit; halves leave room.
   const auto mixed = names(ports_of("sn5600", {{"400G", 60}, {"200G", 100}}));
   EXPECT_THAT(mixed, testing::Each(testing::Not(testing::StartsWith("!"))));
   EXPECT_EQ(std::set(mixed.begin(), mixed.end()).size(), mixed.size());
@@ -144,7 +144,7 @@ TEST(PortNames, come_from_sonics_port_config) {
   EXPECT_EQ(ports.back().lanes, 8u);
 }
 
-// As platform.json has it: a port, the ways to split it, and the names of the parts.
+// As in platform.json: a port, the ways to split it, and the names of the parts.
 constexpr const char* platform = R"json({"chassis": {"name": "X"}, "interfaces": {
 "Ethernet8": {"index": "2,2,2,2,2,2,2,2", "lanes": "8,9,10,11,12,13,14,15",
   "breakout_modes": {"1x800G": ["etp2"], "2x800G[400G]": ["etp2a", "etp2b"],

@@ -28,17 +28,17 @@ constexpr const char* colored_ecn =
     "ecn_none|ecn_green|ecn_yellow|ecn_red|ecn_green_yellow|ecn_green_red|ecn_yellow_red|ecn_all";
 
 struct FieldRule {
-  const char* name;              // "" every field: the field's name is data too, and is to match `key`
-  const char* pattern;           // of the value, or of each part between commas where it refers to a table
-  double least = 0, most = 0;    // where most > least: of a number
-  const char* refers = nullptr;  // to an entry of this table
+  const char* name;            // "": every field, because the field's name is data, too, and must match `key`
+  const char* pattern;         // for the value, or for each comma-separated part if it refers to a table
+  double least = 0, most = 0;  // for numbers, if most > least
+  const char* refers = nullptr;  // the table that it refers to
   bool mandatory = false;
   const char* key = nullptr;
 };
 
 struct TableRule {
   const char* name;
-  const char* key;  // of an entry; a port's name stands for itself
+  const char* key;  // pattern of an entry's key; a port's name stands for itself
   bool of_ports;    // the key begins with the name of a port of the switch
   std::vector<FieldRule> fields;
 };
@@ -123,7 +123,7 @@ std::uint64_t number(const json& entry, const std::string& field) {
   return std::stoull(entry.value(field, std::string("0")));
 }
 
-// Everything that the models would refuse, a line each.
+// Everything that the models would refuse, one line each.
 class Judge {
  public:
   Judge(const json& config, std::vector<std::string> ports) : config_(config), ports_(std::move(ports)) {}
@@ -264,7 +264,7 @@ TEST(SonicYang, accepts_what_is_written_for_every_switch) {
   }
 }
 
-// The judge itself: each rule refuses something.
+// Tests this checker: each rule refuses something.
 TEST(SonicYang, refuses_what_sonic_would) {
   const auto judged = planned(two_tiers("sn3420", "25G", "sn4600c", "100G"));
   const auto& leaves = judged->plan.switches.back();
@@ -293,7 +293,7 @@ TEST(SonicYang, refuses_what_sonic_would) {
   }
 }
 
-// The memory of each chip as SONiC's own buffers_defaults_*.j2 has it, and its cell.
+// Each chip's memory and cell, from SONiC's own buffers_defaults_*.j2.
 TEST(SonicConfig, pools_fit_the_chip_in_whole_cells) {
   struct Row {
     const char *model, *host_speed, *spine_speed;
