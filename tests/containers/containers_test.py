@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""containers/: the Dockerfile and the compose file, read and done by hand, as no container engine is taken for granted.
+"""containers/: the Dockerfile and the compose file, parsed and executed here, because no container engine is assumed.
 
   containers_test.py BUILD_DIRECTORY SOURCE services   each service of the compose file, in namespaces of its own, with the build's programs
   containers_test.py BUILD_DIRECTORY SOURCE image      the image: the last stage's steps in a bare Debian 12, then the services in there
@@ -26,7 +26,7 @@ HERE = SOURCE / "containers"
 SERVICES = yaml.safe_load((HERE / "compose.yaml").read_text())["services"]
 STAGES = dockerfile.read((HERE / "Dockerfile").read_text())
 APT_QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
-IMAGE = {}  # of Engine: where the image is, in `image`
+IMAGE = {}  # arguments for Engine: in `image`, where the image is and as whom it runs
 
 
 def skip(why):
@@ -118,7 +118,7 @@ def quietly(*words, **more):
 
 
 def make_image(root):
-    """The last stage, step by step."""
+    """Executes the last stage, step by step."""
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         skip("the image needs root and debootstrap")
     done, said = quietly("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Codename: bookworm")

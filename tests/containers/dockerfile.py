@@ -1,4 +1,5 @@
-"""A Dockerfile, read: the instructions of each stage. Of its language this knows what containers/Dockerfile uses, and refuses the rest."""
+"""Parses a Dockerfile into the instructions of each stage. It knows only what containers/Dockerfile uses, and refuses the
+rest."""
 import json
 import re
 import shlex
@@ -7,7 +8,7 @@ KNOWN = {"FROM", "RUN", "COPY", "WORKDIR", "USER", "EXPOSE", "CMD"}
 
 
 def read(text):
-    """[(stage's name or "", base, [(instruction, words after it)])]"""
+    """Returns [(stage's name or "", base, [(instruction, its arguments)])]."""
     lines = [line for line in text.split("\n") if not line.lstrip().startswith("#")]
     stages = []
     for line in filter(str.strip, re.sub(r"\\\n", " ", "\n".join(lines)).split("\n")):
@@ -23,7 +24,7 @@ def read(text):
 
 
 def command(text):
-    """The words of CMD's exec form; the other one would put a shell between the signal and the program."""
+    """The words of CMD's exec form; the shell form would put a shell between the signal and the program."""
     words = json.loads(text)
     if not isinstance(words, list):
         raise ValueError(f"{text}: not a list of words")
@@ -31,7 +32,7 @@ def command(text):
 
 
 def copied(text):
-    """(stage, sources, target) of COPY; the stage is "" for the build context."""
+    """Returns (stage, sources, target) of COPY; the stage is "" for the build context."""
     words = shlex.split(text)
     stage = words.pop(0).removeprefix("--from=") if words[0].startswith("--from=") else ""
     return stage, words[:-1], words[-1]

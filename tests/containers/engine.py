@@ -1,4 +1,4 @@
-"""Containers without a container engine: for each service of a compose file the namespaces that Docker would give it.
+"""Containers without a container engine: gives each service of a compose file the namespaces that Docker would.
 
 A service gets a network, mount, IPC, UTS and process namespace of its own, or those of the service that it names; a wire to a bridge,
 an address, the others' names in /etc/hosts, a /dev/shm of its own. There is no image, seccomp profile, cgroup or dropped capability
@@ -21,7 +21,7 @@ def children(pid):
 
 
 def owner(services, service, *keys):
-    """The service whose namespace this one shares: by "service:NAME" for all of `keys`, or itself."""
+    """The service whose namespace this one shares: "service:NAME" for all of `keys`, or itself."""
     named = {services[service].get(key, "") for key in keys}
     if not any(name.startswith("service:") for name in named):
         return service
@@ -32,7 +32,7 @@ def owner(services, service, *keys):
 
 class Engine:
     def __init__(self, services, root="", path=None, user=None):
-        """`root`: below it the programs run, by chroot as `user`, who must exist there; "": on this system, in a user namespace."""
+        """`root`: programs run in it, by chroot, as `user`, who must exist there; "": on this system, in a user namespace."""
         for name, service in services.items():
             if unknown := set(service) - KNOWN:
                 raise ValueError(f"{name}: {unknown} is not known here")
@@ -41,7 +41,7 @@ class Engine:
         self.folder = tempfile.TemporaryDirectory(prefix="weir-containers-")
         self.started = {}
         self.holders = []
-        # As Docker does it, containers share all or nothing here: the tests of the file say which.
+        # Containers here share all of these namespaces or none; the compose file says which.
         self.pods = {name: owner(services, name, "network_mode", "ipc", "pid") for name in services}
         self.addresses = {name: f"172.30.0.{2 + i}" for i, name in enumerate(n for n in services if self.pods[n] == n)}
         self.inside = {}
@@ -72,7 +72,7 @@ class Engine:
         subprocess.run(["nsenter", "--target", str(self.bridge), *own, "--net", "--", *command], check=True)
 
     def _hold(self, command):
-        """Starts what keeps a namespace: the pid of its `sleep`."""
+        """Starts what keeps a namespace alive; returns the pid of its `sleep`."""
         holder = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         self.holders.append(holder)
         deadline = time.monotonic() + READY_S
@@ -120,7 +120,7 @@ class Engine:
         return log
 
     def await_healthy(self, name):
-        """As its health check says; what it wrote, once it is."""
+        """Waits until its health check succeeds; returns what it wrote."""
         words = self.services[name]["healthcheck"]["test"][1:]
         deadline = time.monotonic() + READY_S
         while True:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pastes what README and the guides show into a shell, page by page, and wants every command to succeed.
+"""Runs the commands that README and the guides show in a shell, page by page, and expects every one to succeed.
 
   snippets_test.py BUILD_DIRECTORY SOURCE PAGE ...
 
@@ -19,11 +19,11 @@ import unittest
 
 BUILD, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 PAGES = sys.argv[3:]
-SECONDS = 300  # a page
+SECONDS = 300  # for one page
 
-# First words of commands, beside the programs of the build.
+# First words of commands, besides the programs of the build.
 COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "pip", "apt", "prometheus", "promtool", "redis-cli", "redis-server", "docker"}
-# What a line begins with, and why it is not run.
+# Beginnings of lines that are not run, and why.
 NOT_RUN = {
     "apt ": "changes the system",
     "pip ": "rpc.python_client installs it",
@@ -38,7 +38,7 @@ NOT_RUN = {
     "prometheus ": "Prometheus is in no package that the tests install",
     "promtool ": "Prometheus is in no package that the tests install",
 }
-# What a page takes for granted: words of its own say so.
+# What a page assumes, as its own text says.
 BEFORE = {
     "docs/rpc.md": "build/release/bin/rpc_shop serve tcp://127.0.0.1:9000 & sleep 1\n",
     "docs/tensors.md": "export WEIR_TENSOR_LIBRARY=$PWD/build/release/lib/libweir_tensor.so.0 PYTHONPATH=$PWD/tensor/python\n"
@@ -46,12 +46,12 @@ BEFORE = {
                        "hub = weir_tensor.listen(\"rdma://127.0.0.1:7800\")\n"
                        "hub.publish(\"layer1.w\", numpy.arange(6.0))\ntime.sleep(600)' & sleep 2\n",
 }
-# Commands that are shown to fail, with their status.
+# Commands that are shown to fail, with their exit status.
 MAY_FAIL = {}
 
 
 def blocks(text):
-    """(line, lines) of each block that may hold commands."""
+    """Returns (line, lines) of each block that may hold commands."""
     lines = text.split("\n")
     number = 0
     while number < len(lines):
@@ -72,7 +72,7 @@ def blocks(text):
 
 
 def commands(block):
-    """Those of a block; each may be several lines."""
+    """The commands of a block; each may span several lines."""
     if any(line.startswith("$ ") for line in block):
         return [line[2:] for line in block if line.startswith("$ ")]
     found = []
@@ -110,7 +110,7 @@ class Snippets(unittest.TestCase):
                 if any(command.startswith(start) for start in NOT_RUN):
                     continue
                 count += 1
-                command = command.replace("& sleep 1", "& sleep 5")  # this machine is busy with other tests
+                command = command.replace("& sleep 1", "& sleep 5")  # the machine also runs other tests
                 for start, status in MAY_FAIL.items():
                     if command.startswith(start):
                         command += f" || [ $? = {status} ]"
@@ -138,7 +138,7 @@ class Snippets(unittest.TestCase):
                 run.wait(timeout=SECONDS)
             finally:
                 try:
-                    os.killpg(run.pid, signal.SIGKILL)  # servers in the background, too
+                    os.killpg(run.pid, signal.SIGKILL)  # including servers in the background
                 except ProcessLookupError:
                     pass
                 run.wait()

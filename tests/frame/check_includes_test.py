@@ -1,4 +1,4 @@
-"""tools/check-includes.py: each row is a file beside a header that defines Carrier, and whether the check must refuse it."""
+"""tools/check-includes.py: each row is a file beside a header that defines Carrier, and whether the check must accept it."""
 import unittest
 
 from scratch_tree import ScratchTree

@@ -1,4 +1,4 @@
-"""tools/check-symbols.py on a small library made for the purpose: it must see versions, not names alone."""
+"""tools/check-symbols.py on a small library made for this test: it must check versions, not only names."""
 import pathlib
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""tools/check-tree.py: each row is a tree of one file more, and what the check must say of it ('' : nothing)."""
+"""tools/check-tree.py: each row adds one file to a tree, and has what the check must say about it ('': nothing)."""
 import unittest
 
 from scratch_tree import ScratchTree

@@ -1,4 +1,4 @@
-"""tests/interop/matrix.py: what it makes of a case that passes, fails, fails once, or is skipped; its table and its rows."""
+"""tests/interop/matrix.py: how it reports a case that passes, fails, fails once, or is skipped; its table and its rows."""
 import pathlib
 import sys
 import tempfile
@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/interop"))
 import matrix  # noqa: E402
 
-OUTCOMES = [  # name of the row, what the case does (given a file that is not there the first time), result
+OUTCOMES = [  # name of the row, what the case does (given a file that is missing the first time), result
     ("passes", "echo fine", "passed"),
     ("fails", "echo broken; exit 1", "failed, again"),
     ("fails_once", "test -e $0.second || { touch $0.second; exit 1; }; echo fine", "passed, again"),

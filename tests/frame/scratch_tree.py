@@ -10,7 +10,7 @@ README = "What lives here and where to begin reading: a scratch folder that exis
 
 
 class ScratchTree:
-    """Holds README.md in each folder it is given files of, and this tree's layers.json."""
+    """Puts a README.md into each folder that gets files, and this tree's layers.json."""
 
     def __init__(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="weir-frame-"))
@@ -25,7 +25,7 @@ class ScratchTree:
                 (folder / "README.md").write_text(README)
 
     def run(self, check):
-        """(exit status, output) of tools/CHECK on this tree."""
+        """Returns (exit status, output) of tools/CHECK on this tree."""
         done = subprocess.run([sys.executable, ROOT / "tools" / check, self.root], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 

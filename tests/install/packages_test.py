@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Debian packages, installed into a bare Debian 12 with apt: a stranger's first minutes, and each way in.
+"""The Debian packages, installed into a bare Debian 12 with apt, and then used in each way as a newcomer would.
 
   packages_test.py BUILD_DIRECTORY
 
@@ -41,7 +41,7 @@ def need(ok, what):
 
 
 def mirror():
-    """This system's own, or none."""
+    """This system's own mirror as a list, empty if it has none."""
     done, said = quietly("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Codename: bookworm")
     return said.split()[:1] if done else []
 
@@ -82,7 +82,7 @@ class Packages(unittest.TestCase):
                              env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
         self.assertTrue(done, said)
 
-    # In this order: each installs more.
+    # In this order, each installs more.
     def test_1_the_nic_runs_somebody_elses_program(self):
         self.install("weir-nic", beside=["perftest"])
         ways_in.tries_the_nic(self, self.installed)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `make install` does: below another prefix, each way in works, and no test is there.
+"""What `make install` does below another prefix: each way to use Weir works, and no test is installed.
 
   prefix_test.py BUILD_DIRECTORY
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Debian packages, unpacked side by side below another folder: what they hold, say of themselves, and whether it runs there.
+"""The Debian packages, unpacked below one folder: their contents, their metadata, and whether they run there.
 
   unpacked_test.py BUILD_DIRECTORY
 
@@ -38,7 +38,7 @@ class Unpacked(unittest.TestCase):
             for other in {"weir-server": ["weir-nic"], "weir": ["weir-nic"], "libweir-dev": ["libweir0"]}.get(name, []):
                 self.assertIn(f"{other} (= {version})", needs)
             self.assertNotIn("weir-server", needs)
-        self.assertNotIn("grpc", field(self.debs["weir"], "Depends"))  # of weir-modules alone
+        self.assertNotIn("grpc", field(self.debs["weir"], "Depends"))  # only weir-modules does
 
     def test_no_file_is_in_two_and_no_test_in_any(self):
         seen = {}

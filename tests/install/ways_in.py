@@ -1,4 +1,4 @@
-"""The ways into an installed Weir, tried as a stranger would: by prefix_test.py, unpacked_test.py and packages_test.py.
+"""The ways to use an installed Weir, tried as a newcomer would: by prefix_test.py, unpacked_test.py and packages_test.py.
 
 An `Installed` runs commands where Weir is: in this system with another prefix, or in another root.
 """
@@ -26,7 +26,7 @@ def make_packages(build, folder):
 
 
 class Installed:
-    """`prefix`: as the commands see it. `root`: of the commands, by chroot; None: ours."""
+    """`prefix`: as the commands see it. `root`: the commands run there, by chroot; None: in this system."""
 
     def __init__(self, prefix, root=None):
         self.prefix, self.root = prefix, root
@@ -59,7 +59,7 @@ class Installed:
 
 
 def tries_find_package(test, installed, programs, scratch):
-    """CMake: weir::rpc and weir::rdma."""
+    """With CMake: weir::rpc and weir::rdma."""
     installed.shell(f"cmake -G Ninja -S {programs} -B {scratch} -DCMAKE_BUILD_TYPE=Debug && cmake --build {scratch} -j2")
     calls(test, installed, f"{scratch}/rpc")
     test.assertIn("hello, stranger\n", installed.run("weir", "run", "--", f"{scratch}/rdma"))
@@ -72,7 +72,7 @@ def tries_pkg_config(test, installed, programs, scratch):
     include = f"{installed.prefix}/include"
     said = installed.run("g++", "-std=c++23", "-E", "-o", "/dev/null", f"-I{include}", f"-I{include}/weir", f"{programs}/rpc.cpp",
                          fails=True)
-    test.assertIn("pkg-config --cflags weir-rpc-cpp", said)  # how to have what is missing there
+    test.assertIn("pkg-config --cflags weir-rpc-cpp", said)  # how to get what is missing
 
 
 def calls(test, installed, program):
@@ -96,7 +96,7 @@ def tries_c_and_python(test, installed, programs, scratch):
 
 
 def tries_the_server(test, installed, configuration, data):
-    """`data`: a folder, from outside of the root."""
+    """`data`: a folder, as seen from outside the root."""
     data.mkdir()
     inside = "/" / data.relative_to(installed.root) if installed.root else data
     for command, answer in ((["SET", "kept", "yes"], "OK\n"), (["GET", "kept"], "yes\n")):

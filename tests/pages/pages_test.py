@@ -30,7 +30,7 @@ def browser():
 
 
 def seen(page, width, dark):
-    """What look.js saw of the page on a screen of that width."""
+    """What look.js reports of the page on a screen of that width."""
     with tempfile.TemporaryDirectory(prefix="weir-page-") as folder:
         looked_at = pathlib.Path(folder) / "page.html"
         text = page.read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ class Pages(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
 
     def made(self, name, *words):
-        """The page that a command writes; exit status 1 says that the network loses packets, which is no failure here."""
+        """The page that a command writes; exit status 1 only means that the network can lose packets, which is fine here."""
         done = subprocess.run([WEIR, *words], cwd=self.folder.name, capture_output=True, text=True, timeout=200)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         page = pathlib.Path(self.folder.name) / name
