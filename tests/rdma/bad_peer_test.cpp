@@ -103,10 +103,10 @@ TEST_P(BadPeer, loses_its_connection_and_nobody_else_does) {
 INSTANTIATE_TEST_SUITE_P(Crimes, BadPeer, testing::Range<std::size_t>(0, crimes().size()),
                          [](const auto& each) { return crimes()[each.param].name; });
 
-// The bytes that a connection left in its receive buffers, whichever way they came there.
+// The bytes that a connection left in its receive buffers, however they got there.
 struct Leaving {
   std::string name;
-  std::function<void(RawPeer&, Stream&)> leave;  // the peer that leaves, and our end of its connection
+  std::function<void(RawPeer&, Stream&)> leave;  // makes the peer leave; gets our end of its connection
 };
 
 void fill_whole_buffer(RawPeer& peer) {
@@ -136,7 +136,7 @@ const std::vector<Leaving>& leavings() {
       {"in_both_buffers",
        [](RawPeer& p, Stream& ours) {
          fill_whole_buffer(p);
-         fill_whole_buffer(p);  // announced because the first one is full
+         fill_whole_buffer(p);  // announced, because the first one is full
          while (ours.stats().bytes_received < 16384) p.poll();
        }},
   };
@@ -165,7 +165,7 @@ TEST_P(NextPeer, is_served_no_byte_that_the_peer_before_it_left) {
     const RegisterXferMemory to = next.announcement();
     places.push_back(to.addr);
     std::ranges::fill(next.memory().first(8), std::byte{'n'});
-    next.write_with_imm(to, 0, 8, 8192);  // eight bytes, and the claim of 8,184 more
+    next.write_with_imm(to, 0, 8, 8192);  // eight bytes, claiming 8,184 more
     const std::uint64_t wanted = 8192 * (std::uint64_t{1} + static_cast<std::uint64_t>(buffer));
     run_until([&] {
       next.poll();
@@ -217,7 +217,7 @@ TEST_F(PeerTest, writing_to_a_wild_address_ends_that_connection) {
 
 TEST_F(PeerTest, a_write_beyond_our_buffer_ends_that_connection) {
   const RegisterXferMemory to = peer->announcement();
-  peer->write_with_imm(to, 8192, 16, 16);  // the pool's memory goes on there, the region does not
+  peer->write_with_imm(to, 8192, 16, 16);  // the pool's memory continues there, but the region ends
   run_until([&] {
     peer->poll();
     return static_cast<bool>(victim->end());
@@ -228,7 +228,7 @@ TEST_F(PeerTest, a_write_beyond_our_buffer_ends_that_connection) {
 TEST_F(PeerTest, a_closed_connections_key_opens_nothing) {
   const RegisterXferMemory to = peer->announcement();
   auto [client, server] = connect_through(*acceptor);
-  client.close();  // its server end's buffer goes back to the pool
+  client.close();  // its server end's buffer returns to the pool
   server.close();
   run_until([&] { return engine->stats().connections == 1; });
   peer->write(to, 0, 16);  // our own key still works
@@ -241,7 +241,7 @@ TEST_F(PeerTest, a_closed_connections_key_opens_nothing) {
 TEST_F(PeerTest, features_are_answered_when_asked_and_only_then) {
   send_message(*peer, GetServerFeature{.select = 5, .features = 0});
   send_message(*peer, SetClientFeature{.select = 5, .features = 0});
-  peer->announcement();  // always the first thing we say
+  peer->announcement();  // always our first message
   EXPECT_EQ(parse(peer->control()), ControlMessage(GetServerFeature{.select = 5, .features = 0}));
   EXPECT_FALSE(victim->end());
 }

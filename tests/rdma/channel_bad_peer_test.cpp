@@ -71,7 +71,7 @@ std::vector<std::byte> more_of(std::size_t bytes) {
   channel_wire::put_more_header(frame.data(), static_cast<std::uint32_t>(bytes));
   return frame;
 }
-// `total` 0: all of a message.
+// `total` 0: the whole message.
 std::vector<std::byte> offer_of(channel_wire::Offer offer) {
   if (offer.total == 0) offer.total = offer.length;
   std::vector<std::byte> frame(channel_wire::offer_record_bytes(offer));
@@ -150,7 +150,7 @@ const std::vector<Crime>& crimes() {
          frame.insert(frame.end(), other.begin(), other.end());
          p.send_with_imm(frame, data_immediate);
        }},
-      // Each would be an entry of a queue, a hundred times as large, until the message before it is taken.
+      // Each would take a queue entry, a hundred times as large, until the message before it is taken.
       {"a_message_offered_byte_by_byte", Errc::bad_frame,
        [](RawPeer& p) {
          const auto at = reinterpret_cast<std::uintptr_t>(p.memory().data());
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Crimes, BadChannelPeer, testing::Range<std::size_t>(0, 
                          [](const auto& each) { return crimes()[each.param].name; });
 
 TEST_F(ChannelPeer, more_frames_than_granted_end_the_channel) {
-  // The application keeps every message and may hold no more, so no window comes back.
+  // The application keeps every message and may hold no more, so no credits come back.
   std::vector<Message> kept;
   const auto keep = [&] {
     while (auto message = victim->try_receive()) kept.push_back(std::move(*message));

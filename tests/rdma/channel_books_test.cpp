@@ -1,5 +1,5 @@
-// A channel's accounts: the windows granted and received, and the work requests in progress. A receive is
-// posted for every SEND that arrives, however long each of them is delayed.
+// A channel's accounts: the windows granted and received, and the work requests in progress. A receive must
+// be posted for every SEND that arrives, however long each is delayed.
 #include "rdma/channel/channel_books.hpp"
 
 #include <gtest/gtest.h>
@@ -112,8 +112,8 @@ TEST(ReusedQueue, keeps_order_while_it_grows_and_wraps) {
   }
 }
 
-// Two ends in a row of random steps: frames and explicit acknowledgements travel in order and for as long as
-// they like, and each takes one receive of the other end's, which must be there.
+// Two ends take random steps: frames and explicit acknowledgements arrive in order but arbitrarily late, and
+// each consumes one receive of the other end, which must be posted.
 class Model {
  public:
   Model(std::uint32_t window, std::uint32_t depth, std::uint32_t seed)
@@ -133,13 +133,13 @@ class Model {
         if (self.in_flight.empty()) return;
         receive(self, peer);
         return;
-      case 3:  // the application lets go, and the block is posted again
+      case 3:  // the application releases a message, and its block is posted again
         if (self.held == 0) return;
         --self.held;
         ++self.posted;
         self.grants.posted_again(1);
         return;
-      case 4:  // a READ is done
+      case 4:  // a READ completes
         if (self.to_fetch == 0) return;
         --self.to_fetch;
         ++self.fetched_due;
@@ -174,7 +174,7 @@ class Model {
     send.fetched = self.fetched_due;
     self.fetched_due = 0;
     peer.in_flight.push_back(send);
-    // What a device that never waits would do: it must find a receive now.
+    // A device that does not wait must find a receive now.
     ASSERT_LE(peer.in_flight.size(), peer.posted) << "receiver not ready";
   }
 

@@ -1,4 +1,4 @@
-// The memory that channels use, which channels stop when there is no more, and when it is returned.
+// The memory that channels use, which channels stop when there is no more, and when it is freed.
 #include <gtest/gtest.h>
 
 #include <string>

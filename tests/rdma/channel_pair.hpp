@@ -15,7 +15,7 @@ inline std::string text(const Message& message) {
   return {reinterpret_cast<const char*>(message.data()), message.size()};
 }
 
-// So that a byte out of place shows.
+// A pattern that shows any misplaced byte.
 inline std::string pattern(std::size_t bytes, std::size_t salt = 0) {
   std::string made(bytes, '\0');
   for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<char>((i + salt) * 7 + (i + salt) / 251);

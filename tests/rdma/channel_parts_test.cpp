@@ -15,7 +15,7 @@ constexpr std::size_t piece = 100'000;
 constexpr ChannelSettings in_pieces = {.piece_bytes = piece};
 
 struct ChannelPartsTest : ChannelTest {
-  // All of it, as there is room.
+  // Sends all of it, as room permits.
   void send_all(Channel& from, const std::string& bytes) {
     std::size_t sent = 0;
     run_until([&] {
@@ -48,7 +48,7 @@ TEST_F(ChannelPartsTest, a_message_of_one_piece_or_none_needs_no_parts) {
   EXPECT_EQ(client.counters().offered_parts, 0u);
 }
 
-// The room is that of the offers the peer takes, however long the message is.
+// The room needed is that of the offers the peer takes, however long the message is.
 TEST_F(ChannelPartsTest, parts_take_no_more_of_the_senders_memory_than_the_offers_outstanding) {
   auto [client, server] = channel_pair(in_pieces);
   const std::string data = pattern(50 * piece);

@@ -29,7 +29,7 @@ struct ChannelSharedTest : ChannelTest {
   struct Pair {
     Channel client, server;
   };
-  // The servers share; the clients have receives of their own.
+  // The servers share receives; the clients have their own.
   std::deque<Pair> pairs(std::size_t count, const ChannelSettings& settings = sharing) {
     std::deque<Pair> made;
     ChannelAcceptor acceptor = listen_channel(settings);
@@ -80,7 +80,7 @@ TEST_F(ChannelSharedTest, the_device_is_told_how_long_peers_wait_for_receives) {
   EXPECT_EQ(server.rnr_wait(), microseconds(655'360)) << "without shared receives RNR is the end anyway";
 }
 
-// Fifty frames each are more than there are receives, and than the window: some find none (RNR).
+// Fifty frames each exceed the receives and the window, so some meet RNR.
 TEST_F(ChannelSharedTest, more_frames_than_receives_arrive_whole_and_in_order) {
   constexpr std::size_t count = 8, messages = 50;
   auto channels = pairs(count);
@@ -90,7 +90,7 @@ TEST_F(ChannelSharedTest, more_frames_than_receives_arrive_whole_and_in_order) {
       while (sent[i] < messages && channels[i].client.try_send(asio::buffer(pattern(9000, sent[i]))))
         ++sent[i];
   };
-  send_more();  // nobody has polled yet
+  send_more();  // before anyone has polled
   EXPECT_GT(count * sent[0], few_receives);
   run_until([&] {
     send_more();
@@ -137,7 +137,7 @@ TEST_F(ChannelSharedTest, channels_that_end_with_messages_unread_lose_no_receive
     auto channels = pairs(4);
     for (Pair& each : channels) {
       for (int i = 0; i < 3; ++i) ASSERT_TRUE(each.client.try_send(asio::buffer(pattern(2000))));
-      if (round % 2 == 0) each.server.close();  // before it looked
+      if (round % 2 == 0) each.server.close();  // before it has polled
     }
     channels.clear();
     run_until([&] { return engine->stats().connections == 0; });

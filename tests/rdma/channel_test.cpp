@@ -134,7 +134,7 @@ TEST_F(ChannelTest, a_small_message_is_inline_solicited_and_alone) {
 
 TEST_F(ChannelTest, messages_merge_while_the_window_is_shut_and_only_then) {
   auto [client, server] = channel_pair();
-  // Nobody runs the engine: no window comes back.
+  // The engine does not run, so no credits come back.
   int taken = 0;
   while (taken < 200 && client.try_send(asio::buffer("0123456789", 10))) ++taken;
   EXPECT_EQ(taken, 200);
@@ -163,7 +163,7 @@ TEST_F(ChannelTest, corked_messages_share_frames_and_wake_the_peer_once) {
   });
 }
 
-// The peer fetches it while the next one is made.
+// The peer fetches it while the next one is being made.
 TEST_F(ChannelTest, a_large_message_is_offered_at_once_although_corked) {
   auto [client, server] = channel_pair();
   auto buffer = client.allocate(100'000);

@@ -108,7 +108,7 @@ TEST(ChannelFrame, parts_and_offers_say_what_was_put) {
   EXPECT_TRUE(std::get<Offer>(*offered).whole());
 }
 
-// `total` 0: all of a message.
+// `total` 0: the whole message.
 Bytes offer_of(Offer offer) {
   if (offer.total == 0) offer.total = offer.length;
   Bytes bytes(offer_record_bytes(offer));

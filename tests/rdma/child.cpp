@@ -1,5 +1,5 @@
-// The other process of process_test: connects to ADDRESS PORT and does as told until it is killed.
-//   flood: writes without end        idle: connects and waits        echo: sends back what comes
+// The other process of process_test: connects to ADDRESS PORT and does one of these until it is killed.
+//   flood: writes without end        idle: connects and waits        echo: sends back what arrives
 //   channel-flood, channel-offers, channel-idle, channel-echo: the same with messages; offers are large ones
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +41,7 @@ void run_channel(asio::io_context& io, rdma::Engine& engine, const rdma::Endpoin
   const auto echo = [&] {
     while (auto got = channel.try_receive()) {
       const asio::const_buffer bytes(got->data(), got->size());
-      if (!channel.try_send(bytes)) std::exit(3);  // whoever asks for an echo waits for it
+      if (!channel.try_send(bytes)) std::exit(3);  // the other end waits for each echo
     }
   };
   rdma::async_connect(channel, server, rdma::ChannelSettings(), [&](std::error_code failed) {

@@ -1,4 +1,4 @@
-// The other process of a test: rdma_test_child, which does as it is told (child.cpp).
+// The other process of a test: rdma_test_child, which does what its arguments say (child.cpp).
 #pragma once
 
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 namespace weir::rdma::testing_support {
 
-// The child program beside this one; killed when the test ends, if not before.
+// The child program next to this one; killed at the end of the test, if not earlier.
 class Child {
  public:
   Child(const Endpoint& server, const std::string& what) {

@@ -123,7 +123,7 @@ TEST_F(StreamTest, a_second_read_at_a_time_is_refused) {
   EXPECT_EQ(first, asio::error::would_block);
 }
 
-// Nothing to expect: a use after free or a leak is what AddressSanitizer would tell.
+// Nothing to check here: AddressSanitizer would report a use after free or a leak.
 TEST(IoContext, may_be_destroyed_while_streams_wait_in_it) {
   auto io = std::make_unique<asio::io_context>(1);
   Result<Engine*> engine = Engine::open(*io, testing_support::test_provider());
@@ -140,7 +140,7 @@ TEST(IoContext, may_be_destroyed_while_streams_wait_in_it) {
   const auto serve = [&](Acceptor listening) -> asio::awaitable<void> {
     Stream stream = co_await listening.async_accept(use_awaitable);
     asio::co_spawn(*io, wait_for_byte(std::move(stream)), asio::detached);
-    co_await listening.async_accept(use_awaitable);  // nobody comes
+    co_await listening.async_accept(use_awaitable);  // no connection ever arrives
   };
   const auto connect = [&](Endpoint to) -> asio::awaitable<void> {
     Stream stream(**engine);

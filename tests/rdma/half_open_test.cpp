@@ -17,12 +17,13 @@ using testing_support::StreamTest;
 
 class HalfOpen : public StreamTest {
  protected:
-  // The libraries are there once the engine is.
+  // The libraries are loaded once the engine exists.
   void SetUp() override {
     StreamTest::SetUp();
     channel.emplace(std::move(*EventChannel::create()));
   }
-  // The listener accepts it, and is never told that we are ready: without a queue pair that is left to us.
+  // The listener accepts it, but never learns that we are ready, because without a queue pair of its own the
+  // connection manager leaves that to us.
   void leave_half_open(const Endpoint& server) {
     CmId& id = ids.emplace_back(std::move(*CmId::create(*channel)));
     Endpoint copy = server;

@@ -32,7 +32,7 @@ TEST_F(StreamTest, sleeps_when_idle_and_wakes_for_traffic) {
   const auto cpu_before = cpu_time();
   io.run_for(milliseconds(500));
   const auto cpu_used = cpu_time() - cpu_before;
-  // One tick, and at most a keepalive.
+  // One tick, and at most one keepalive.
   EXPECT_LE(engine->stats().rounds - asleep.rounds, 50u);
   EXPECT_LT(cpu_used, milliseconds(25)) << "5 % of half a second";
 
@@ -43,7 +43,7 @@ TEST_F(StreamTest, sleeps_when_idle_and_wakes_for_traffic) {
 
 TEST_F(StreamTest, polling_leaves_room_for_other_handlers) {
   auto [client, server] = connect_pair();
-  // A ping-pong that never pauses, beside a chain of plain handlers.
+  // A ping-pong that never pauses, beside a chain of ordinary handlers.
   server.on_readable([&, &peer = server] {
     peer.consume(peer.readable().size());
     peer.try_write(asio::buffer("b", 1));

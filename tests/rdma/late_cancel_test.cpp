@@ -1,4 +1,4 @@
-// A cancellation that comes after the wait was already ended otherwise, and its connection is gone.
+// A cancellation that arrives after the wait has already ended and its connection is gone.
 #include <gtest/gtest.h>
 
 #include <asio/bind_cancellation_slot.hpp>
@@ -21,7 +21,7 @@ class LateCancel : public testing_support::ChannelTest {
                                         [this](std::error_code failed, auto&&...) { outcome = failed; });
   }
   // Runs the engine's round, which frees what was closed, and then the cancellation, before the operation
-  // that the closing ended hears of it.
+  // learns that it was ended by the closing.
   void close_and_then_cancel(const std::function<void()>& close) {
     engine->kick();
     asio::post(io, [this] { stop.emit(asio::cancellation_type::all); });

@@ -17,7 +17,7 @@ namespace {
 using testing_support::StreamTest;
 
 struct Limits : StreamTest {
-  // A connect that may fail: its outcome.
+  // A connect that may fail; returns its outcome.
   std::error_code try_connect(Stream& stream, const Endpoint& to, const StreamSettings& settings = {}) {
     std::optional<std::error_code> outcome;
     async_connect(stream, to, settings, [&](std::error_code e) { outcome = e; });
@@ -61,14 +61,14 @@ TEST_F(SmallPool, a_connection_beyond_the_pools_cap_fails_and_the_others_go_on) 
     clients.emplace_back(*engine);
     outcome = try_connect(clients.back(), acceptor.local_endpoint());
   }
-  // The client's side or the server's, whichever asked the pool last.
+  // On the client's side or the server's, whichever used the pool last.
   EXPECT_TRUE(outcome == Errc::memory_limit || outcome == Errc::refused) << outcome.message();
   EXPECT_GT(engine->stats().pool.refused, 0u);
   expect_works(pairs.front());
 
   clients.clear();
   run_until([&] {
-    accepted.clear();  // one may be handed out after its client gave up
+    accepted.clear();  // one may be accepted after its client gave up
     return engine->stats().connections == 2;
   });
   Stream again(*engine);
@@ -86,7 +86,7 @@ TEST_F(Limits, running_out_of_descriptors_fails_the_one_who_asked) {
 
   std::error_code outcome;
   Stream stream(*engine);
-  // A buffer size that no slab has yet needs a new one, and with it a descriptor.
+  // A buffer size that no slab has needs a new slab, and with it a descriptor.
   outcome = try_connect(stream, acceptor.local_endpoint(), {.receive_buffer_bytes = 8 << 20});
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 

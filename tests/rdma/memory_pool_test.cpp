@@ -56,7 +56,7 @@ TEST_F(MemoryPoolTest, refuses_beyond_the_cap_and_says_so) {
   EXPECT_EQ(pool.stats().refused, 1u);
 
   blocks.pop_back();
-  blocks.pop_back();  // their slabs go back for one of another size
+  blocks.pop_back();  // their slabs make room for one of another size
   EXPECT_TRUE(pool.take(4 * kib));
 }
 
@@ -137,8 +137,8 @@ TEST_F(MemoryPoolTest, zeroing_does_not_touch_pages_that_nobody_used) {
   EXPECT_TRUE(all_zero(after.bytes()));
 }
 
-// A software NIC finds the file behind a region through a descriptor of this process; without one it cannot
-// show the memory to the peer's process and falls back to system calls.
+// A software NIC finds the file behind a region through a descriptor of this process. Without one it cannot
+// show the memory to the peer's process, and falls back to system calls.
 TEST_F(MemoryPoolTest, keeps_its_memory_reachable_through_a_descriptor) {
   const auto descriptors = [] {
     int count = 0;

@@ -36,7 +36,7 @@ class OwnedWrite : public testing_support::StreamTest {
     });
   }
 
-  // Writes all of `bytes` in the order of the calls, whatever the peer has room for.
+  // Writes all of `bytes` in the order of the calls, whatever room the peer has.
   void write_all(Stream& writer, const std::string& bytes, const Connection::Owner& owner) {
     std::size_t taken = 0;
     run_until([&] {
@@ -94,7 +94,7 @@ TEST_F(OwnedWrite, keeps_its_place_among_writes_that_are_copied) {
   collect(server, got);
   std::mt19937 random(4);
   for (std::uint32_t i = 0; i < 60; ++i) {
-    // Inline, staged, in place; and some of each kind that does not fit what the peer has room for.
+    // Inline, staged, in place; and some of each kind that exceed the peer's room.
     const std::size_t sizes[] = {1 + random() % 200, 1 + random() % (20 * kib),
                                  40 * kib + random() % (200 * kib)};
     const auto bytes = random_bytes(sizes[random() % 3], i);

@@ -72,7 +72,7 @@ TEST_F(ProcessTest, a_peer_killed_in_the_middle_of_a_write_ends_the_stream) {
   });
   EXPECT_FALSE(stream->error().what.empty());
 
-  // Nobody else notices.
+  // The other connection is unaffected.
   auto [client, server] = connect_through(*acceptor);
   run_until([&, &c = client] { return c.try_write(asio::buffer("fine", 4)) == 4; });
   run_until([&, &s = server] { return s.readable().size() == 4; });

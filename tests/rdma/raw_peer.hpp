@@ -1,5 +1,5 @@
-// A peer that speaks plain verbs and so can break the protocol in any way: a client of the connection
-// manager, with a queue pair and posted receives, that sends whatever it is told to.
+// A peer that uses plain verbs and so can break the protocol in any way: a client of the connection manager,
+// with a queue pair and posted receives, that sends whatever a test wants.
 #pragma once
 
 #include <arpa/inet.h>
@@ -29,12 +29,12 @@ class RawPeer {
   static constexpr std::uint32_t depth = 64;
   static constexpr std::size_t memory_bytes = 64 << 10;
 
-  // `step` runs the other side's io_context a little; it is called while waiting.
+  // `step` runs the other side's io_context for a moment; it is called while waiting.
   explicit RawPeer(std::function<void()> step) : step_(std::move(step)) {
     check(channel_.has_value() && id_.has_value(), "create");
   }
 
-  // `greeting` travels with the request, as private data.
+  // `greeting` travels in the request's private data.
   void connect(const Endpoint& server, std::span<const std::byte> greeting = {}) {
     Endpoint copy = server;
     check(rdma_resolve_addr(id_->get(), nullptr, copy.data(), 2000) == 0, "resolve_addr");
@@ -45,7 +45,7 @@ class RawPeer {
     rdma_conn_param parameters{};
     parameters.responder_resources = 1;
     parameters.initiator_depth = 1;
-    parameters.retry_count = 6;  // Soft-RoCE takes 7 as for ever
+    parameters.retry_count = 6;  // Soft-RoCE treats 7 as unlimited
     parameters.rnr_retry_count = 7;
     parameters.private_data = greeting.data();
     parameters.private_data_len = static_cast<std::uint8_t>(greeting.size());
@@ -53,14 +53,14 @@ class RawPeer {
     expect(RDMA_CM_EVENT_ESTABLISHED);
   }
 
-  // The server's announcement of its buffer.
+  // Returns the server's announcement of its buffer.
   RegisterXferMemory announcement() {
     const auto message = parse(control());
     check(message.has_value() && std::holds_alternative<RegisterXferMemory>(*message), "announcement");
     announcements_.push_back(std::get<RegisterXferMemory>(*message));
     return announcements_.back();
   }
-  // What announcement() gave so far.
+  // All announcements that announcement() has returned.
   const std::vector<RegisterXferMemory>& announcements_seen() const { return announcements_; }
   // The next control message, as bytes.
   std::vector<std::byte> control() {
@@ -74,13 +74,13 @@ class RawPeer {
     std::ranges::copy(bytes, memory_.begin());
     post(IBV_WR_SEND, bytes.size(), 0, {});
   }
-  // `immediate` in host order.
+  // `immediate` is in host order.
   void send_with_imm(std::span<const std::byte> bytes, std::uint32_t immediate) {
     std::ranges::copy(bytes, memory_.begin());
     post(IBV_WR_SEND_WITH_IMM, bytes.size(), immediate, {});
   }
-  // Writes `bytes` of memory() to the peer at `offset` of what it announced and says that `immediate` are
-  // there.
+  // Writes `bytes` of memory() to the peer at `offset` of what it announced, with `immediate` as the number
+  // of bytes claimed.
   void write_with_imm(const RegisterXferMemory& to, std::uint64_t offset, std::size_t bytes,
                       std::uint32_t immediate) {
     post(IBV_WR_RDMA_WRITE_WITH_IMM, bytes, immediate, {to.addr + offset, to.length_bytes, to.rkey});
@@ -89,13 +89,13 @@ class RawPeer {
     post(IBV_WR_RDMA_WRITE, bytes, 0, {to.addr + offset, to.length_bytes, to.rkey});
   }
 
-  // Our own receive buffer, which the server may be told to write.
+  // Our own receive buffer, which the server may write.
   RegisterXferMemory own_buffer() const {
     return {reinterpret_cast<std::uintptr_t>(memory_.data() + memory_bytes / 2), memory_bytes / 2,
             region_->rkey()};
   }
   std::span<std::byte> memory() { return memory_; }
-  // What the server may read: all of memory().
+  // The memory that the server may read: all of memory().
   std::uint32_t rkey_to_read() {
     readable_ = MemoryRegion::enroll(*pd_, memory_, Access::remote_read);
     check(readable_.has_value(), "readable");
@@ -105,10 +105,10 @@ class RawPeer {
 
   std::uint32_t qp_num() const { return (*id_)->qp->qp_num; }
 
-  // Answers nothing from now on, and nobody is told: as a host that lost its power.
+  // Stops answering without telling anyone, like a host that lost power.
   void vanish() { rdma_destroy_qp(id_->get()); }
 
-  // Runs both sides until the server has hung up on us.
+  // Runs both sides until the server has disconnected us.
   void expect_disconnect() { expect(RDMA_CM_EVENT_DISCONNECTED); }
   void poll() {
     step_();

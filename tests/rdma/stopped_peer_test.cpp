@@ -1,5 +1,5 @@
-// A peer whose process is stopped inside a WRITE to us: nobody waits for it, and the memory that it may
-// still write to stays in place.
+// A peer whose process is stopped inside a WRITE to us: we do not wait for it, and the memory that it may
+// still write stays in place.
 //
 // Such a process leaves one odd word behind, so the test writes that word into this process's own segment
 // instead of stopping a process at the right instruction.

@@ -28,7 +28,7 @@ class StreamTest : public testing::Test {
     engine = *opened;
   }
 
-  // Runs handlers until `done`; fails the test after `limit`, which is for broken code only.
+  // Runs handlers until `done`; fails the test after `limit`, which only broken code reaches.
   void run_until(const std::function<bool()>& done, std::chrono::seconds limit = std::chrono::seconds(60)) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     while (!done()) {

@@ -143,7 +143,7 @@ TEST_F(StreamTest, announces_little_for_small_writes_and_much_for_large_ones) {
   struct Case {
     const char* name;
     std::size_t write_bytes;
-    std::uint64_t fewest, most;  // announcements for 8 MiB
+    std::uint64_t fewest, most;  // limits for the number of announcements in 8 MiB
   };
   for (const Case& each :
        {Case{"small", kib, 8192 / 64, 8192 / 64 + 1}, Case{"large", 512 * kib, 8, 8 + 3}}) {
@@ -254,7 +254,7 @@ TEST_F(StreamTest, writable_callback_runs_when_a_stalled_writer_can_go_on) {
     sent += writer.try_write(asio::buffer(much.data() + sent, much.size() - sent));
   });
   sent += client.try_write(asio::buffer(much));
-  run_until([&] { return sent >= 8192; });  // both of the reader's buffers are full now
+  run_until([&] { return sent >= 8192; });  // both of the reader's buffers are now full
   EXPECT_LT(sent, much.size());
   server.on_readable([&, &reader = server] {
     while (!reader.readable().empty()) {
@@ -337,13 +337,13 @@ TEST_F(StreamTest, survives_a_thousand_connects_and_closes) {
 TEST_F(StreamTest, keepalives_flow_unseen) {
   auto [client, server] = connect_pair({}, {.keepalive = std::chrono::milliseconds(5)});
   const std::uint64_t before = engine->stats().completions;
-  // A keepalive is two completions, the server's send and the client's receive.
+  // A keepalive causes two completions, the server's send and the client's receive.
   run_until([&] { return engine->stats().completions >= before + 20; });
   EXPECT_FALSE(client.end());
   EXPECT_TRUE(client.readable().empty());
 }
 
-// One that leaves bytes for later asks to be told again.
+// A reader that leaves bytes for later asks to be notified again.
 TEST_F(StreamTest, others_have_their_turn_after_a_reader_that_took_long) {
   auto [client, server] = connect_pair();
   int told = 0;

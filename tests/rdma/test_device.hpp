@@ -29,7 +29,7 @@ inline const Provider& test_provider() {
   return provider;
 }
 
-// An address of the device, port 0.
+// An address of the device, with port 0.
 inline Endpoint test_address() {
   const std::string address = from_environment("WEIR_TEST_RDMA_ADDRESS");
   return {asio::ip::make_address(address.empty() ? "127.0.0.1" : address), 0};

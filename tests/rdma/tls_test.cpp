@@ -18,7 +18,7 @@ namespace {
 
 using testing_support::StreamTest;
 
-// Gives `context` a fresh key and a certificate that it signed itself.
+// Gives `context` a new key and a self-signed certificate.
 void make_identity(asio::ssl::context& context) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), &X509_free);

@@ -87,7 +87,7 @@ TEST(ReceiveWindow, announces_nothing_while_both_are_unread) {
 TEST(ReceiveWindow, delivers_in_order_for_any_mix_of_reads_and_writes) {
   std::mt19937 random(7);
   ReceiveWindow window;
-  std::deque<std::uint32_t> offsets;  // of every delivered byte, with its buffer in the upper bits
+  std::deque<std::uint32_t> offsets;  // of every delivered byte; the upper bits are its buffer
   std::uint32_t filling = 0, filled = 97, length = 97;
   for (int step = 0; step < 20000; ++step) {
     if (const auto due = window.due()) {
