@@ -1,4 +1,4 @@
-// What a server remembers of its caller's types, and how it treats what a caller reports.
+// What a server remembers about its callers' types, and how it treats what a caller reports.
 #include "rpc/codec/agreed_schemas.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(AgreedSchemas, types_that_were_not_told_are_asked_for) {
   EXPECT_EQ(schemas.compared(), 0u);
 }
 
-// A client that says other types each time makes the server forget, not grow.
+// A client that reports different types each time makes the server forget, not grow.
 TEST(AgreedSchemas, are_bounded) {
   AgreedSchemas schemas;
   const MethodSchema served = numbered_schema("(i64) -> nil");

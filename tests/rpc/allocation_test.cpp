@@ -36,7 +36,7 @@ class Allocations : public testing_support::RpcTest {};
 
 TEST_P(Allocations, none_for_a_small_call_after_the_first) {
   serve<shop::add, shop::echo>();
-  // In run(): what Asio keeps for reuse lives as long as that runs.
+  // Within run(), because Asio's cache of reusable memory lives only that long.
   const auto calls = [](Client& client, int count, int& wrong) -> asio::awaitable<void> {
     for (int i = 0; i < count; ++i) {
       const auto sum = co_await client.call<shop::add>(i, 1);

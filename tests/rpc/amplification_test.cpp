@@ -81,7 +81,7 @@ void append_value(MsgpackWriter& to, std::mt19937_64& random, int depth) {
       for (std::size_t i = 0; i < many; ++i) append_value(to, random, depth + 1);
   }
 }
-// All alike, so that much of it is of a type: what amplifies.
+// All elements alike, so that much of it has one type, which is what amplifies.
 void append_alike(MsgpackWriter& to, std::mt19937_64& random, std::size_t bytes) {
   const std::uint64_t kind = random() % 6;
   kind == 5 ? to.map(bytes / 4) : to.array(bytes / 2);
@@ -113,7 +113,7 @@ void read_and_measure(std::span<const std::byte> body, std::size_t most, Worst& 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
   }
   const std::size_t took = peak - before;
-  // What malloc rounds up, a string's own block, and the text of an error come in addition.
+  // Also counted: malloc's rounding, a string's own block, and the text of an error.
   ASSERT_LE(took, 2 * room.used + body.size() + 16'384) << __PRETTY_FUNCTION__;
   ASSERT_LE(took, most + most / 2 + body.size() + 16'384) << __PRETTY_FUNCTION__;
   worst.times_the_bytes =

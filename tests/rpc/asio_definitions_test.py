@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program that sees another Asio than the library does not compile, and reads why.
+"""A program that sees another Asio than the library does must not compile, and must say why.
 
   asio_definitions_test.py COMPILER SOURCE_DIRECTORY DEFINITIONS
 
@@ -15,7 +15,7 @@ MISSING, TOO_MANY, OTHER = "Link weir::rpc in CMake", "Leave it out", "another v
 
 
 def compiled(definitions, *includes):
-    """The preprocessor has the last word, so it is enough to run that. What it says, or nothing if all is well."""
+    """Runs the preprocessor, which is enough, since it decides. Returns its message, or nothing if all is well."""
     done = subprocess.run([COMPILER, "-std=c++23", "-E", "-o", "/dev/null", "-x", "c++", "-", f"-I{SOURCE}",
                            *(f"-D{definition}" for definition in definitions)],
                           input="".join(f"#include {name}\n" for name in includes), capture_output=True, text=True)

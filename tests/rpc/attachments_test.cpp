@@ -15,7 +15,7 @@ using testing_support::RpcTest;
 
 constexpr std::size_t large = 300'000;
 
-// A result of its own, in memory of the connection's.
+// A result of its own, in the connection's memory.
 std::uint64_t letter(Context& context) {
   context.reply_attachment = context.buffer(large);
   std::memset(context.reply_attachment.data(), 'w', large);
@@ -65,7 +65,7 @@ TEST_P(Attachments, may_be_let_go_in_another_thread) {
   std::jthread other([kept = std::move(shelf.stored)]() mutable {
     while (!kept.empty()) kept.pop_back();
   });
-  // Meanwhile the same memory is asked for and given back here.
+  // Meanwhile the same memory is taken and returned here.
   with_client(address, [this](Client& client) -> asio::awaitable<void> {
     for (const std::string& text : sent) {
       Buffer back;
@@ -83,7 +83,7 @@ TEST_P(Attachments, may_outlive_the_io_context) {
   {
     asio::io_context other(1);
     TransportOptions transport_there = transport("client");
-    transport_there.engine = nullptr;  // of its own
+    transport_there.engine = nullptr;  // it has its own engine
     serve<shop::reflect>();
     const std::string text = letters(3);
     bool ended = false;
@@ -130,7 +130,7 @@ TEST_P(Attachments, that_are_given_come_whole_and_are_taken) {
       EXPECT_EQ((co_await client.call<shop::reflect>(options)).value_or(0), bytes);
       EXPECT_TRUE(given.empty());
       EXPECT_TRUE(back.text() == text);
-      given = std::move(back);  // what came may go again
+      given = std::move(back);  // the received memory may be released again
       EXPECT_EQ((co_await client.call<shop::reflect_later>(options)).value_or(0), bytes);
       EXPECT_TRUE(back.text() == text);
     }
@@ -139,7 +139,7 @@ TEST_P(Attachments, that_are_given_come_whole_and_are_taken) {
 
 TEST_P(Attachments, that_are_given_are_sent_from_where_they_are) {
   serve<shop::reflect>();
-  const bool by_device = GetParam() == std::string("rdma");  // with TLS it is records that are sent
+  const bool by_device = GetParam() == std::string("rdma");  // with TLS, records are sent instead
   const auto registered = [this] { return engine != nullptr ? engine->stats().pool.used_bytes : 0; };
   with_client(address, [&](Client& client) -> asio::awaitable<void> {
     for (const bool gives : {true, false}) {
@@ -232,7 +232,7 @@ TEST_P(Attachments, in_memory_of_the_connections_are_as_they_were_when_their_cal
   for (const Buffer& stored : shelf.stored) EXPECT_TRUE(stored.text() == letters(9));
 }
 
-// A result that is the same for everybody.
+// A result that is the same for all callers.
 struct Poster {
   Buffer printed;
   std::uint64_t look(Context& context) {

@@ -16,13 +16,13 @@ using testing_support::RpcTest;
 
 class AuthenticationTest : public RpcTest {
  protected:
-  // Takes the token "open <name>", and a certificate for what it says.
+  // Accepts the token "open <name>", and a certificate for its name.
   static Result<Identity> by_token_or_certificate(const Credentials& shown) {
     if (shown.token.starts_with("open ")) return Identity{.name = shown.token.substr(5)};
     if (shown.token.empty() && !shown.certificate.empty()) return Identity{.name = shown.certificate};
     return fail(Errc::unauthenticated, "'" + shown.token + "' opens nothing");
   }
-  // As above, but "open old" was good until now.
+  // Like the one above, except that "open old" has expired.
   static Authentication whose_old_one_has_expired() {
     Authentication authentication;
     authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
@@ -39,7 +39,7 @@ class AuthenticationTest : public RpcTest {
     serve<who, who_later, shop::add, shop::reflect>(std::move(options));
   }
 
-  // The client that `body` gets sends what `token` gives.
+  // The client that `body` gets sends the token that `token` returns.
   void with_token(TokenProvider token, std::function<asio::awaitable<void>(Client&)> body) {
     run([=, this]() -> asio::awaitable<void> {
       ConnectOptions options = connect_options();
@@ -101,7 +101,7 @@ TEST_P(AuthenticationTest, each_call_is_authorised) {
                const auto refused = co_await client.call<shop::add>(1, 2);
                EXPECT_EQ(refused.error().code, Errc::denied);
                EXPECT_EQ(refused.error().what, "bert may not call shop.add");
-               EXPECT_EQ(co_await client.call<who>(), "bert");  // the connection goes on
+               EXPECT_EQ(co_await client.call<who>(), "bert");  // the connection continues
              });
 }
 
@@ -154,7 +154,7 @@ TEST_P(AuthenticationTest, calls_that_were_refused_for_one_token_ask_for_the_nex
   });
 }
 
-// The token that a connection begins with has expired, and the provider has another one or not.
+// The connection's first token has expired, and the provider may or may not have another.
 TEST_P(AuthenticationTest, a_pool_makes_calls_again_once_that_were_refused_for_an_expired_token) {
   constexpr int calls = 20;
   for (const bool another : {true, false}) {

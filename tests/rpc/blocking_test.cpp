@@ -11,7 +11,7 @@
 
 namespace slow {
 
-// Opened by the test, so that it says when the functions go on.
+// The test opens it, and so decides when the functions continue.
 class Gate {
  public:
   void pass() {
@@ -80,7 +80,7 @@ class RpcBlocking : public RpcTest {
     options.blocking = {threads, waiting};
     return options;
   }
-  // Begins a call, whose end goes to `ends`.
+  // Starts a call, whose outcome goes to `ends`.
   void begin(Client& client, std::string key, std::vector<Result<std::string>>& ends,
              std::chrono::microseconds timeout = {}) {
     auto call = [](Client& on, std::string key,
@@ -154,13 +154,13 @@ TEST_P(RpcBlocking, a_call_that_is_late_before_its_turn_never_runs) {
   begin(*client, "second", late, 20ms);
   run_until([&] { return late.size() == 1; });
   EXPECT_EQ(late[0].error().code, Errc::deadline_exceeded);
-  // The client told the server that it waits no longer; a reply to what it sends next shows that the server
-  // knows.
+  // The client has told the server that it no longer waits; a reply to its next request proves that the
+  // server knows.
   run([&]() -> asio::awaitable<void> {
     const auto quick = co_await client->call<slow::quick>(7);
     EXPECT_EQ(quick.value_or(0), 7);
   });
-  // Its place is free again: two more wait.
+  // Its place is free again, so two more wait.
   begin(*client, "third", ends);
   begin(*client, "fourth", ends);
   slow::gate.open();

@@ -133,7 +133,7 @@ TEST_P(Calls, an_integer_that_does_not_fit_is_not_sent) {
   });
 }
 
-// Sizes around what one read, one record and one receive buffer hold.
+// Sizes around those of one read, one record and one receive buffer.
 TEST_P(Calls, arguments_and_attachments_of_all_sizes) {
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     for (const std::size_t size :
@@ -168,7 +168,7 @@ TEST_P(Calls, reply_attachment_lands_in_the_callers_memory) {
   });
 }
 
-// All of them are sent before the first reply comes, in few writes.
+// All are sent before the first reply arrives, in few writes.
 TEST_P(Calls, many_calls_at_once_share_writes) {
   constexpr int calls = 1000;
   int right = 0, ended = 0;
@@ -192,7 +192,7 @@ TEST_P(Calls, many_calls_at_once_share_writes) {
     stats = client.stats();
   });
   EXPECT_EQ(right, calls);
-  EXPECT_EQ(stats.frames_sent, calls + 1);  // and the hello
+  EXPECT_EQ(stats.frames_sent, calls + 1);  // one more for the hello
   EXPECT_LT(stats.writes, calls / 4);
 }
 

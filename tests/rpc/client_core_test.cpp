@@ -1,5 +1,5 @@
-// A client whose server is a sequence of bytes: unsolicited answers, and what remains of its calls when
-// nobody runs them any more.
+// A client whose server is a sequence of bytes: unsolicited answers, and what remains of its calls when its
+// io_context no longer runs.
 #include "rpc/client/client_core.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace weir::rpc {
 namespace {
 
-// Takes nothing that is written.
+// Accepts nothing that is written.
 class StuckTransport final : public Transport {
  public:
   void start(TransportUser& user) override { user_ = &user; }
@@ -58,7 +58,8 @@ TEST_F(ClientCoreTest, answers_no_more_pings_than_its_server_reads) {
   EXPECT_LE(core->waiting_bytes(), limits.most_waiting_bytes + frame_header_bytes);
 }
 
-// The call has failed, or its reply is here, and what says so to whoever waits is in the io_context's queue.
+// The call has failed or its reply has arrived, and the notification of its waiter is queued in the
+// io_context.
 TEST_F(ClientCoreTest, calls_whose_end_is_on_its_way_go_with_the_io_context) {
   for (const bool sent : {false, true}) {
     SCOPED_TRACE(sent);

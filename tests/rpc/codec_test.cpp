@@ -147,10 +147,10 @@ TEST(Codec, values_come_back_as_they_were) {
   there_and_back(Celsius(36.6));
 }
 
-// std::hash of an integer is the integer, and libstdc++'s bucket counts are known: 42,043 keys of one bucket
+// std::hash of an integer is the integer, and libstdc++'s bucket counts are known: 42,043 keys in one bucket
 // took seconds.
 TEST(Codec, refuses_keys_that_gather_in_one_bucket) {
-  constexpr std::uint64_t bucket_count = 42043;  // one of those that a table grows through
+  constexpr std::uint64_t bucket_count = 42043;  // one of the sizes that a table grows through
   std::map<std::uint64_t, int> gathered;
   std::map<std::uint64_t, int> spread;
   for (std::uint64_t i = 1; i <= bucket_count; ++i) {
@@ -294,7 +294,7 @@ struct Whole {
   Celsius warm;
 };
 
-// What is refused when compiled, with a word about Wire.
+// Types that are refused at compile time, with a hint at Wire.
 TEST(Codec, knows_aggregates_whose_fields_it_cannot_take_apart) {
   static_assert(!has_plain_fields<Derived> && !has_plain_fields<Tagged>);
   static_assert(!has_plain_fields<Text> && !has_plain_fields<LongText> && !has_plain_fields<Table>);
@@ -306,7 +306,7 @@ struct Wide {
   std::string a, b, c, d, e, f, g, h;
 };
 
-// `elements` of one byte each, read into a To with room for `room` bytes.
+// `elements` of one byte each, decoded into a To with room for `room` bytes.
 template <class To>
 Result<void> read_many(std::byte each, std::size_t elements, std::size_t room) {
   Bytes body;
@@ -356,7 +356,7 @@ TEST(Codec, pairs_texts_and_binaries_are_charged) {
   DecodeRoom within{4000};
   EXPECT_TRUE(MessagePack::read(body.span(), back, within));
   EXPECT_GE(within.used, 1100 + sizeof(std::pair<std::string, std::vector<std::byte>>));
-  std::string_view view;  // points into what is read
+  std::string_view view;  // points into the input
   Bytes text;
   MessagePack::write(text, std::string(1000, 'x'));
   DecodeRoom none{0};

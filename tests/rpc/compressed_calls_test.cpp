@@ -26,7 +26,7 @@ class CompressedCalls : public testing_support::RpcTest {
     options.stats = true;
     serve<shop::echo, shop::sized, shop::reflect, packed::shout, packed::echo_later>(std::move(options));
   }
-  // A client that has heard what the server takes.
+  // A client that has learned what the server accepts.
   void with(CompressionOptions compression, std::function<asio::awaitable<void>(Client&)> body,
             ConnectionLimits limits = {}) {
     run([&]() -> asio::awaitable<void> {
@@ -93,7 +93,7 @@ TEST_P(CompressedCalls, bodies_below_the_size_go_as_they_are) {
   with(compression, [](Client& client) -> asio::awaitable<void> {
     EXPECT_TRUE(co_await client.call<shop::echo>(std::string(4900, 'x')));
     EXPECT_EQ(client.stats().compressed_sent.bodies, 0u);
-    EXPECT_EQ(client.stats().compressed_received.bodies, 1u);  // the server's size is another
+    EXPECT_EQ(client.stats().compressed_received.bodies, 1u);  // the server has a different threshold
     EXPECT_TRUE(co_await client.call<shop::echo>(std::string(5100, 'x')));
     EXPECT_EQ(client.stats().compressed_sent.bodies, 1u);
   });
@@ -143,13 +143,13 @@ TEST_P(CompressedCalls, limits_hold_for_the_size_before_compression) {
     const std::string bomb(20'000, 'x');
     const auto refused = co_await client.call<shop::echo>(bomb);
     EXPECT_FALSE(refused);
-    // Over TLS the server's last words are lost while a write of before is under way.
+    // Over TLS the server's last frame is lost if an earlier write is still in progress.
     if (!over("tls") || refused.error().code != Errc::connection_lost) {
       EXPECT_EQ(refused.error().code, Errc::too_large) << refused.error().what;
     }
     EXPECT_FALSE(client.is_open());
     EXPECT_EQ(client.stats().compressed_sent.bodies, 1u);
-    EXPECT_LT(client.stats().compressed_sent.bytes_after, 1000u);  // small enough to come, and refused
+    EXPECT_LT(client.stats().compressed_sent.bytes_after, 1000u);  // small enough to arrive, but refused
   });
 }
 

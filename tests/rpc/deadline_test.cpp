@@ -30,7 +30,7 @@ TEST(Deadline, OfLessThanASecondIsExact) {
   EXPECT_LE(deadline, reading(CLOCK_MONOTONIC) + timeout);
 }
 
-// The kernel's clock may be behind by more than a tick where a hypervisor held the tick back.
+// The kernel's clock may be more than a tick behind if a hypervisor delayed the tick.
 TEST(Deadline, OfASecondIsATickAfterTheKernelsClock) {
   const microseconds timeout(1'000'000);
   const Deadline before = reading(CLOCK_MONOTONIC_COARSE);

@@ -9,7 +9,7 @@
 namespace weir::rpc {
 namespace {
 
-constexpr Deadline over{};  // since the machine began
+constexpr Deadline over{};  // long past
 const Deadline far_away = std::chrono::steady_clock::now() + std::chrono::hours(1);
 
 class SilentTransport final : public Transport {
@@ -27,9 +27,9 @@ class LookingLink final : public FrameLink {
   explicit LookingLink(asio::io_context& io) : FrameLink(io, std::make_shared<SilentTransport>(), {}) {}
 
   int looks = 0;
-  Deadline next = no_deadline;         // of what is not late, as end_late tells it
-  Deadline begins_late = no_deadline;  // of a call that begins while others end
-  std::size_t calls = 1;               // that there are
+  Deadline next = no_deadline;         // the earliest deadline that is not over, as end_late reports it
+  Deadline begins_late = no_deadline;  // the deadline of a call that starts while others end
+  std::size_t calls = 1;               // number of calls
   std::vector<Deadline> looked;
   DeadlineTimer deadlines{*this, [this](Deadline now) {
                             ++looks;
@@ -100,8 +100,8 @@ TEST_F(DeadlineTimerTest, looks_at_thousands_of_calls_no_more_often_than_it_paus
   while (link->looks < 3) {
     io.restart();
     io.run_one();
-    link->next = over;           // the next of them is late already
-    link->deadlines.keep(over);  // and more come
+    link->next = over;           // the next one is over already
+    link->deadlines.keep(over);  // and there are more
   }
   for (std::size_t i = 1; i < link->looked.size(); ++i)
     EXPECT_GE(link->looked[i] - link->looked[i - 1], DeadlineTimer::most_pause);

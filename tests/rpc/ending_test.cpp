@@ -60,7 +60,7 @@ class Ending : public testing_support::RpcTest {
   }
 };
 
-// More is to be written before that than a transport takes at once: closing there and then would lose it.
+// More must be written first than a transport accepts at once, so closing immediately would lose it.
 TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_a_client_that_goes_on_sending) {
   constexpr std::uint32_t limit = 1 << 20;
   constexpr int calls_before = 8, calls_behind = 20;
@@ -92,7 +92,7 @@ TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_a_client_that_goes_on_s
   run_until([this] { return server->open() == 0; });
 }
 
-// Whenever a server begins to drain while somebody connects: either the call is served, or its caller hears
+// Whenever a server starts to drain while a client connects: either the call is served, or its caller is told
 // that it did not run.
 TEST_P(Ending, nobody_who_connects_while_a_server_drains_is_left_without_a_reason) {
   constexpr int most_turns = 60;
@@ -116,7 +116,7 @@ TEST_P(Ending, nobody_who_connects_while_a_server_drains_is_left_without_a_reaso
 
 INSTANTIATE_TEST_SUITE_P(Over, Ending, testing_support::transports, testing_support::transport_name);
 
-// A peer without any manners, of which the bytes on the wire are known.
+// A peer without a library, whose bytes on the wire are known.
 class RudePeer : public Ending {
  protected:
   asio::generic::stream_protocol::socket peer{io};
@@ -133,7 +133,7 @@ class RudePeer : public Ending {
     connect_peer();
     send(nonsense);
   }
-  // What the server sends, to its end.
+  // What the server sends until it closes.
   std::string read_all(std::error_code& error) {
     std::string text;
     bool ended = false;
@@ -155,7 +155,7 @@ class RudePeer : public Ending {
     return parse_header(as_bytes(text).first<frame_header_bytes>());
   }
 
-  // Calls with more results than any transport takes at once, and nonsense behind them.
+  // Calls with more results than any transport accepts at once, followed by invalid bytes.
   static constexpr std::uint32_t calls = 12, result_bytes = 1 << 20;
   static std::string calls_and_nonsense() {
     std::string all;
@@ -230,7 +230,7 @@ TEST_P(RudePeer, reads_all_replies_and_why_though_it_ended_its_own_output) {
 
 TEST_P(RudePeer, is_left_when_it_ended_its_own_output_and_never_reads) {
   ServerOptions options = bodies_up_to(result_bytes + 100);
-  options.limits.end.linger = std::chrono::microseconds(1);  // over before anybody looks
+  options.limits.end.linger = std::chrono::microseconds(1);  // expires at once
   start(std::move(options));
   connect_peer();
   send(calls_and_nonsense());
@@ -240,7 +240,7 @@ TEST_P(RudePeer, is_left_when_it_ended_its_own_output_and_never_reads) {
 
 TEST_P(RudePeer, is_left_when_it_never_closes) {
   ServerOptions options;
-  options.limits.end.linger = std::chrono::microseconds(1);  // over before anybody looks
+  options.limits.end.linger = std::chrono::microseconds(1);  // expires at once
   start(std::move(options));
   send_nonsense();
   run_until([this] { return server->stats().connections == 1 && server->open() == 0; });
@@ -267,7 +267,7 @@ TEST_P(RudePeer, goes_at_once_with_its_server) {
   EXPECT_EQ(server->open(), 0u);
 }
 
-// The kernel connected it, and it has called, before the server knew of it.
+// The kernel has connected it, and it has sent a call, before the server knew of it.
 TEST_P(RudePeer, is_told_why_when_its_server_drains_before_it_was_accepted) {
   start({});
   for (int i = 0; i < 100; ++i) io.poll();  // the listener waits

@@ -12,7 +12,7 @@ namespace held {
 int started = 0;
 bool released = false;
 
-// Ends when the test says so, not when time has passed.
+// Ends when the test opens it, not after a time.
 asio::awaitable<std::int32_t> until_released() {
   ++started;
   while (!released) co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
@@ -43,7 +43,7 @@ TEST_P(Faults, deadline_ends_the_call_and_cancels_the_function) {
   start();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     CallOptions options;
-    // Until it was not over before the function began.
+    // Try longer deadlines until one is not over before the function begins.
     for (options.timeout = std::chrono::milliseconds(20); shop::waits.started == 0; options.timeout *= 2)
       EXPECT_EQ((co_await client.call<shop::wait_for_ever>(options)).error().code, Errc::deadline_exceeded);
     EXPECT_TRUE(co_await client.call<shop::nothing>());
@@ -179,7 +179,7 @@ TEST_P(Faults, oversize_is_refused_before_it_is_sent) {
       limits);
 }
 
-// Either end may be the one whose limit it is, and the body may be so only once it is decompressed.
+// The limit may be either end's, and the body may exceed it only after decompression.
 TEST_P(Faults, oversize_that_was_sent_is_the_fault_of_that_call_only_though_it_ends_the_connection) {
   for (const bool at_server : {true, false})
     for (const Compression with : {Compression::none, Compression::zstd}) {
@@ -194,7 +194,7 @@ TEST_P(Faults, oversize_that_was_sent_is_the_fault_of_that_call_only_though_it_e
         if (!at_server) chosen.limits.frame.body_bytes = 1000;
         auto client = co_await connect(address, chosen);
         if (!client) throw std::runtime_error(client.error().what);
-        EXPECT_TRUE(co_await client->call<shop::nothing>());  // both know now who takes what
+        EXPECT_TRUE(co_await client->call<shop::nothing>());  // now both know what the other accepts
         std::vector<Error> others;
         const auto other = [&](const std::exception_ptr&, const Result<void>& result) {
           others.push_back(result ? Error() : result.error());
@@ -208,7 +208,7 @@ TEST_P(Faults, oversize_that_was_sent_is_the_fault_of_that_call_only_though_it_e
         else
           refused = co_await client->call<shop::sized>(2000u);
         EXPECT_FALSE(refused);
-        // Over TLS the server's last words are lost while a write of before is under way.
+        // Over TLS the server's last frame is lost if an earlier write is still in progress.
         const bool told = !over("tls") || refused.error().code != Errc::connection_lost;
         if (told) {
           EXPECT_EQ(refused.error().code, Errc::too_large) << refused.error().what;
@@ -296,7 +296,7 @@ TEST_P(TlsFaults, strangers_certificates_are_refused) {
         options.transport.tls = testing_support::tls_of(name);
         options.limits.request.body_bytes = 64 << 20;
         auto client = co_await connect(address, options);
-        // With TLS 1.3 the client learns of it at its first read, when it has written already.
+        // With TLS 1.3 the client learns of it at its first read, after it has written.
         const std::string text(bytes, 'x');
         Result<std::string> result;
         if (client)

@@ -28,9 +28,9 @@ class AnsweringLink final : public FrameLink {
   AnsweringLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {}
 
   std::size_t replies = 0, reply_bytes = 0;
-  std::size_t expected_bytes = 0;  // of a reply, as begin_frame() is told
+  std::size_t expected_bytes = 0;  // of a reply, as passed to begin_frame()
   bool drops = false, noisy = false;
-  std::function<void()> throws;  // when a frame came, or memory for its attachment is wanted
+  std::function<void()> throws;  // called when a frame arrives, or memory for its attachment is needed
   std::optional<Errc> refused;
   int told_of_progress = 0, told_within_a_frame = 0;
 
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Of, LargeFrames,
                                   (std::get<1>(row_of.param) ? "_with_blocks" : "_without");
                          });
 
-// What is larger than was expected moves out of the transport's block.
+// A frame that is larger than expected moves out of the transport's block.
 TEST_F(FrameLinkTest, a_frame_that_outgrows_its_block_is_sent_from_elsewhere) {
   transport_->has_blocks = true;
   link_->replies = 2;
@@ -235,7 +235,7 @@ TEST_F(FrameLinkTest, a_frame_that_outgrows_its_block_is_sent_from_elsewhere) {
   EXPECT_EQ(transport_->blocks_out, 0);
 }
 
-// As a socket asks, and as RDMA brings it.
+// As a socket asks for memory, and as RDMA delivers data.
 TEST_F(FrameLinkTest, an_attachment_for_which_there_is_no_memory_ends_the_link_and_not_the_program) {
   for (const bool asked : {false, true}) {
     SCOPED_TRACE(asked);
@@ -263,7 +263,7 @@ TEST_F(FrameLinkTest, what_is_thrown_while_a_frame_is_handled_leaves_no_link_hal
   EXPECT_FALSE(link_->is_open());
 }
 
-// A function that a frame runs may make room for a request that was held.
+// A function that runs for a frame may make room for a held request.
 class NestingLink final : public FrameLink {
  public:
   NestingLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {
@@ -276,7 +276,7 @@ class NestingLink final : public FrameLink {
   }
 
   static constexpr std::size_t body_bytes = 5000;
-  std::vector<std::string> bodies;  // when they were done with
+  std::vector<std::string> bodies;  // at the time when they were released
 
  private:
   bool on_arrival(Frame& frame) override {
@@ -311,7 +311,7 @@ TEST_F(FrameLinkTest, a_compressed_body_stays_while_another_is_handed_on_in_its_
   EXPECT_EQ(link->bodies, wanted);
 }
 
-// What was tried for a body is given back, whether it got smaller or not.
+// Memory for a compressed body is returned, whether the body got smaller or not.
 TEST_F(FrameLinkTest, no_memory_is_kept_of_a_large_body_that_was_to_be_compressed) {
   for (const bool noisy : {false, true}) {
     auto link = std::make_shared<AnsweringLink>(io_, transport_);

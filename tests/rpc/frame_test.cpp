@@ -205,7 +205,7 @@ struct Collected final : FrameSink {
   }
 };
 
-// Frames of all shapes, one behind the other.
+// Frames of all shapes, one after the other.
 std::vector<std::byte> some_frames(std::mt19937& random, int count) {
   std::vector<std::byte> stream;
   for (int i = 0; i < count; ++i) {
@@ -249,7 +249,7 @@ TEST(FrameReader, finds_the_same_frames_however_the_bytes_are_cut) {
   }
 }
 
-// Most who speak something else say less than a frame's header, and then wait.
+// Most peers that speak another protocol send less than a frame's header, and then wait.
 TEST(FrameReader, knows_a_stranger_by_the_first_bytes_it_says) {
   const std::pair<std::string, std::string_view> rows[] = {
       {"SSH-2.0-Some_1.0\r\n", "SSH"},

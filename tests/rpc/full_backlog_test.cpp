@@ -55,7 +55,7 @@ TEST_F(FullBacklog, client_waits_for_room) {
   connect_within(std::chrono::seconds(30));
   io.run_for(std::chrono::milliseconds(20));
   ASSERT_FALSE(made) << made->error().what;
-  // Whoever the client is, it waits for the server's hello.
+  // Every client waits for the server's hello.
   const auto greet_one = [this] {
     waiting.push_back(::accept(listener, nullptr, nullptr));
     if (waiting.back() < 0) return;

@@ -1,4 +1,4 @@
-// A server that runs as many calls of a client as it may: it still reads what belongs to them, and further
+// A server that runs as many of a client's calls as it may: it still reads what belongs to them, and further
 // calls wait for their turn.
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace full {
 int noted = 0;
 int note() { return ++noted; }
 
-// Each as it comes.
+// Delivers each as it arrives.
 asio::awaitable<void> shout(weir::rpc::Reader<std::string> in, weir::rpc::Writer<std::string> out) {
   while (auto word = co_await in.read()) {
     const std::string loud = *word + "!";
@@ -32,7 +32,7 @@ class FullServer : public testing_support::RpcTest {
  protected:
   asio::cancellation_signal stop_first, stop_second;
 
-  // With a call of this client's that runs until stop_first, and no room for another.
+  // With one call of this client that runs until stop_first, and no room for another.
   void with_full_server(std::function<asio::awaitable<void>(Client&)> body) {
     ServerLimits limits;
     limits.most_in_flight = 1;
@@ -55,7 +55,7 @@ TEST_P(FullServer, hears_that_a_running_call_is_cancelled) {
     int result = 0;
     asio::co_spawn(io, client.call<full::note>(),
                    [&](const std::exception_ptr&, const Result<int>& noted) { result = noted.value_or(-1); });
-    co_await turn();  // it is on its way
+    co_await turn();  // it is in flight
     stop_first.emit(asio::cancellation_type::terminal);
     while (shop::waits.cancelled == 0 || result == 0) co_await turn();
     EXPECT_EQ(result, 1);
@@ -97,7 +97,7 @@ TEST_P(FullServer, that_drains_refuses_at_once_what_waits_for_its_turn) {
   });
 }
 
-// What is a few hundred bytes on the wire is a megabyte in the function.
+// A few hundred bytes on the wire become a megabyte in the function.
 TEST_P(FullServer, runs_no_more_calls_at_once_than_it_has_room_for_their_arguments) {
   ServerOptions options;
   options.limits.most_running_bytes = 3 << 19;
@@ -110,7 +110,7 @@ TEST_P(FullServer, runs_no_more_calls_at_once_than_it_has_room_for_their_argumen
     auto client = co_await connect(address, connecting);
     EXPECT_TRUE(client);
     if (!client) co_return;
-    EXPECT_TRUE(co_await client->ping(std::chrono::seconds(30)));  // the server said that it compresses
+    EXPECT_TRUE(co_await client->ping(std::chrono::seconds(30)));  // its hello announced compression
     const std::string text(1 << 20, 'x');
     asio::cancellation_signal stops[3];
     for (asio::cancellation_signal& stop : stops)

@@ -40,7 +40,7 @@ class HeldRequestsTest : public testing::Test {
 TEST_F(HeldRequestsTest, come_out_in_order_each_with_what_followed_it) {
   request(7, "first");
   request(8, "second");
-  Frame token = frame(FrameKind::credentials, 8, "token");  // whatever its number is, it is nobody's
+  Frame token = frame(FrameKind::credentials, 8, "token");  // its number belongs to no request
   held.hold(token, now);
   request(9);
   item(8, "a");
@@ -118,7 +118,7 @@ TEST_F(HeldRequestsTest, cost_what_they_hold_and_nothing_when_they_are_gone) {
   EXPECT_TRUE(held.empty());
 }
 
-// As many as a client has in flight at most, so that it can cancel those that run.
+// As many as a client may have in flight, so that it can cancel those that run.
 TEST_F(HeldRequestsTest, small_ones_of_a_whole_client_fit_into_what_may_wait) {
   for (std::uint64_t id = 0; id < ConnectionLimits().most_in_flight; ++id) request(id, "of some arguments");
   EXPECT_LT(held.bytes(), ServerLimits().most_waiting_bytes);

@@ -12,7 +12,7 @@ namespace large_bodies {
 
 asio::awaitable<std::string> echo_later(std::string text) { co_return text; }
 
-// Views of the arguments, which go when the call does.
+// Views of the arguments, which end with the call.
 std::string_view view_of(const std::string& text) { return text; }
 asio::awaitable<std::string_view> view_of_later(const std::string& text) { co_return text; }
 
@@ -46,7 +46,7 @@ class LargeBodies : public testing_support::RpcTest {
   void with_client(const std::string& where, std::function<asio::awaitable<void>(Client&)> body) {
     RpcTest::with_client(where, std::move(body), limits);
   }
-  // Each of these calls sends far more than a transport takes at once.
+  // Each of these calls sends far more than a transport accepts at once.
   asio::awaitable<void> start(Client& client, std::string_view text, asio::cancellation_signal& signal) {
     asio::co_spawn(io, client.call<shop::length>(text),
                    asio::bind_cancellation_slot(
@@ -99,7 +99,7 @@ TEST_P(LargeBodies, many_at_once_come_in_order_and_whole) {
 
 TEST_P(LargeBodies, that_are_views_of_arguments_come_whole_however_slowly_they_are_read) {
   serve();
-  constexpr int count = 12;  // far more than a transport takes at once, and nobody reads meanwhile
+  constexpr int count = 12;  // far more than a transport accepts at once, while the peer does not read
   int right = 0, ended = 0;
   const std::string text = letters(3 << 20);
   with_client(address, [&](Client& client) -> asio::awaitable<void> {
@@ -136,7 +136,7 @@ TEST_P(LargeBodies, as_items_of_a_stream) {
   });
 }
 
-// Beyond what one message of a channel may be, so that no registered block is had for it.
+// Beyond the largest message of a channel, so that no registered block is used for it.
 TEST_P(LargeBodies, longer_than_any_message) {
   serve(80 << 20);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
@@ -152,7 +152,7 @@ TEST_P(LargeBodies, a_call_that_ends_while_its_request_is_half_sent_leaves_the_c
   with_client(address, [&](Client& client) -> asio::awaitable<void> {
     std::array<asio::cancellation_signal, 6> signals;
     for (auto& signal : signals) co_await start(client, text, signal);
-    // Sent in this round: the first went out as far as it could.
+    // Sent in this round: the first has gone as far as it could.
     asio::steady_timer turn(io, std::chrono::milliseconds(0));
     co_await turn.async_wait(asio::use_awaitable);
     for (auto& signal : signals) signal.emit(asio::cancellation_type::terminal);

@@ -1,5 +1,5 @@
-// Timers that expire in the same turn in which what they watch ends: their handlers run after that end, and
-// must not touch it. A turn is made by letting time pass while nobody runs the io_context.
+// Timers that expire in the same turn in which the thing they watch ends: their handlers run after that end,
+// and must not touch it. To force that, time passes while the io_context does not run.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ class LateTimers : public testing_support::RpcTest {
   }
 };
 
-// A connection over the loopback is made as soon as it is asked for.
+// A connection over loopback is established as soon as it is requested.
 TEST_P(LateTimers, a_connection_that_is_made_as_its_time_runs_out_is_whole) {
   serve<shop::add>();
   for (int i = 0; i < 20; ++i) {
@@ -45,7 +45,8 @@ TEST_P(LateTimers, a_connection_that_is_made_as_its_time_runs_out_is_whole) {
   }
 }
 
-// The last step of a client's handshake of TLS 1.2 is to read, so it is over in the turn in which that comes.
+// The last step of a TLS 1.2 client's handshake is a read, so it completes in the turn in which the data
+// arrive.
 TEST_P(LateTimers, a_handshake_that_ends_as_its_time_runs_out_is_whole) {
   auto old = make_tls_context(testing_support::tls_of("server"), TlsSide::server);
   ASSERT_TRUE(old);
@@ -73,14 +74,14 @@ TEST_P(LateTimers, a_handshake_that_ends_as_its_time_runs_out_is_whole) {
     io.poll();
     const bool in_time = std::chrono::steady_clock::now() < begun + limit / 2;
     there.poll();
-    if (shaken && in_time) let_time_pass(limit);  // what the peer wrote last, and the limit, are there now
+    if (shaken && in_time) let_time_pass(limit);  // the peer's last bytes and the timer are both ready now
   }
   run_until([&] { return ended; });
   for (int turn = 0; turn < 3; ++turn) io.poll();
   if (made) (*made)->close();
 }
 
-// Out of descriptors a listener rests, and its server goes in the turn in which it would go on.
+// Without descriptors a listener pauses; its server is destroyed in the turn in which it would resume.
 TEST_P(LateTimers, a_listener_that_goes_as_its_rest_ends_does_not_go_on) {
   serve<shop::add>();
   asio::ip::tcp::socket peer(io);

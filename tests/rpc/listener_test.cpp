@@ -26,7 +26,7 @@ class UnixListener : public testing::Test {
   Server server{io};
 
   Result<std::string> listen() { return server.listen("unix://" + path); }
-  // As a server that was killed leaves it.
+  // The socket file that a killed server leaves behind.
   static void leave_socket(const std::string& at) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
@@ -87,8 +87,8 @@ TEST_F(UnixListener, leaves_at_its_end_what_another_server_has_bound_there_since
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-// The kernel's table says by the third number of a row whether a timer runs: of an idle connection the one
-// that asks whether the other end is still there.
+// The third number of a row in the kernel's table says whether a timer runs: for an idle connection, the
+// keepalive timer.
 std::string timer_of(std::uint16_t local, std::uint16_t remote) {
   std::ifstream table("/proc/self/net/tcp");
   const auto ends_with_port = [](std::string_view address, std::uint16_t port) {

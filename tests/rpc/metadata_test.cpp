@@ -23,7 +23,7 @@ weir::rpc::Result<std::int32_t> buy(std::string what) {
 }
 asio::awaitable<weir::rpc::Result<std::int32_t>> buy_later(std::string what) { co_return buy(what); }
 
-// What came, back as it came, with one more.
+// Returns the metadata that arrived, and one more.
 std::int32_t mirror(weir::rpc::Context& context) {
   context.reply_metadata = context.metadata;
   context.reply_metadata["seen"] = "yes";
@@ -121,7 +121,7 @@ TEST_P(RpcMetadata, is_read_and_written_by_interceptors_of_both_ends) {
     options.interceptors = {asking};
     auto client = co_await connect(address, options);
     if (!client) throw std::runtime_error(client.error().what);
-    const Metadata own{{"tenant", "none"}, {"more", "1"}};  // the interceptor's goes before
+    const Metadata own{{"tenant", "none"}, {"more", "1"}};  // the interceptor's come first
     Metadata came;
     CallOptions call;
     call.metadata = &own;

@@ -1,4 +1,4 @@
-// What is derived from functions at compile time.
+// Facts derived from functions at compile time.
 #include "rpc/codec/method.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST(Method, integers_that_do_not_fit_are_named_with_what_would) {
   EXPECT_EQ(wrong<std::int64_t>(std::uint64_t{1} << 62), "");
 }
 
-// Those would be destroyed twice by GCC 12.
+// GCC 12 would destroy these twice.
 TEST(Method, options_of_what_is_awaited_have_a_name) {
   static_assert(!TimeoutInBraces<CallOptions> && !std::is_aggregate_v<CallOptions>);
   static_assert(!ConnectTimeoutInBraces<ConnectOptions> && !std::is_aggregate_v<ConnectOptions>);

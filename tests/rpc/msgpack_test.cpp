@@ -117,7 +117,7 @@ TEST(Msgpack, skips_any_value) {
   }
 }
 
-// Every prefix of every value fails, and never reads beyond its end (the sanitizers look).
+// Every prefix of every value fails, and is never read beyond its end (the sanitizers check that).
 TEST(Msgpack, cut_off_values_fail) {
   for (const char* bytes :
        {"cc80", "cd0100", "cb3ff8000000000000", "a26162", "c4026162", "93010203", "82a161c0a16293c0c0c0",

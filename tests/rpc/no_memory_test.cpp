@@ -58,7 +58,7 @@ void give_back(void* memory) noexcept {
   freed[freed_count++] = {static_cast<unsigned char*>(memory), bytes};
 }
 
-// Whether nobody wrote to what was given back since it was kept; frees it.
+// Whether the kept memory is unchanged since it was released; frees it.
 bool nothing_was_written_to_freed_memory() {
   bool untouched = true;
   for (const Freed& one : std::span(freed).first(std::exchange(freed_count, 0))) {
@@ -90,7 +90,7 @@ struct Running {
   ~Running() { --running; }
 };
 
-// Go on until they are cancelled.
+// Run until they are cancelled.
 asio::awaitable<void> wait(std::string) {
   const Running here;
   asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
@@ -113,7 +113,7 @@ constexpr std::size_t large = 100'000;
 
 class NoMemory : public testing::Test {
  protected:
-  // A request of `F` comes, and its nth allocation fails, for each n; the client goes then.
+  // A request of `F` arrives, and its nth allocation fails, for each n; then the client leaves.
   template <auto F>
   void fail_each_allocation_of(std::uint16_t flags, const std::tuple<std::string>& arguments) {
     const auto rules = std::make_shared<ServerRules>();
@@ -144,7 +144,7 @@ class NoMemory : public testing::Test {
       keeps_freed = true;
       until_failure = n;
       EXPECT_NO_THROW(transport->user().received(request.span()));
-      failed = std::exchange(until_failure, 0) == 0;  // in a coroutine that has begun it would be Asio's end
+      failed = std::exchange(until_failure, 0) == 0;  // within a started coroutine it would be Asio that ends
       EXPECT_NE(connection->is_open(), failed);
       transport->user().round_ended();
       io.poll();
@@ -191,12 +191,12 @@ TEST(NoMemoryToCall, leaves_nothing_of_the_request_and_others_end_at_their_deadl
     until_failure = n;
     try {
       call();
-    } catch (const std::bad_alloc&) {  // the caller hears
+    } catch (const std::bad_alloc&) {  // the caller gets the exception
     }
     failed = std::exchange(until_failure, 0) == 0;
     EXPECT_EQ(client->in_flight(), sent);
     call();
-    io.run();  // until there is nothing to wait for
+    io.run();  // until nothing is pending
     CountedFrames frames;
     EXPECT_TRUE(FrameReader(FrameLimits()).feed(as_bytes(transport->all), frames));
     EXPECT_EQ(frames.of[FrameKind::request], sent);
@@ -224,7 +224,7 @@ TEST(NoMemoryToCall, is_what_later_calls_hear_also_before_those_under_way_do) {
   }
 }
 
-// Says hello to whoever connects, and nothing more.
+// Sends a hello to every client, and nothing more.
 asio::awaitable<void> greet_all(asio::ip::tcp::acceptor& peer, std::vector<asio::ip::tcp::socket>& met) {
   for (;;) {
     met.push_back(co_await peer.async_accept(asio::use_awaitable));
@@ -237,7 +237,7 @@ asio::awaitable<void> greet_all(asio::ip::tcp::acceptor& peer, std::vector<asio:
   }
 }
 
-// Its peer takes the connection, and what comes, and says nothing.
+// Its peer accepts the connection and the data, and sends nothing.
 TEST(NoMemoryToPing, is_no_reason_never_to_ping_again) {
   bool failed = true;
   for (std::uint64_t n = 1; failed; ++n) {
@@ -264,7 +264,7 @@ TEST(NoMemoryToPing, is_no_reason_never_to_ping_again) {
   }
 }
 
-// Copied with the options whenever a server is connected to.
+// Copied with the options for each connection to a server.
 struct Scarce {
   Scarce(const Scarce&) {
     if (std::exchange(throws, false)) throw std::bad_alloc();
@@ -302,7 +302,7 @@ TEST(NoMemoryToConnect, is_no_reason_never_to_try_again) {
   EXPECT_TRUE(picked[1]);
 }
 
-// Says where a server is, and then there is no memory for a moment.
+// Returns a server's address, after which an allocation fails.
 struct ScarceResolver final : Resolver {
   explicit ScarceResolver(std::uint64_t fails_at) : fails(fails_at) {}
   asio::awaitable<Result<std::vector<std::string>>> resolve() override {
@@ -312,7 +312,7 @@ struct ScarceResolver final : Resolver {
     co_return found;
   }
   asio::awaitable<void> changed() override {
-    all_went_well |= std::exchange(until_failure, 0) > 0;  // from here on it would be Asio's end
+    all_went_well |= std::exchange(until_failure, 0) > 0;  // from here on it would be Asio that ends
     asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
     co_await timer.async_wait(asio::use_awaitable);
   }
@@ -335,7 +335,7 @@ TEST(NoMemoryToResolve, is_no_reason_never_to_ask_again) {
   }
 }
 
-// Is told once, and throws then.
+// Throws at its only call.
 struct Thrower final : Poller::Watcher {
   void ready(std::uint32_t) override {
     if (++told == 1) throw std::runtime_error("from within");
@@ -428,7 +428,7 @@ TEST_F(NoMemoryToSend, what_room_in_the_queue_brings_ends_the_link) {
 
 TEST_F(NoMemoryToSend, a_body_compressed_sends_it_as_it_is) {
   const std::string text(20'000, 'a');
-  link->send_text(text);  // there is room for the next
+  link->send_text(text);  // there is room for the next one
   transport->user().round_ended();
   link->use_compression({Compression::lz4, 1024});
   FrameHeader settings;

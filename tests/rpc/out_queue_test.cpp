@@ -20,7 +20,7 @@ std::string letters(std::size_t bytes, std::size_t salt) {
   return text;
 }
 
-// A block of the test's, which counts those that are out.
+// A block that counts how many are in use.
 Buffer counted(const std::string& text, int& out) {
   struct Owner {
     std::string text;
@@ -126,7 +126,7 @@ TEST_P(OutQueueTest, lent_memory_may_go_once_the_queue_owns_a_copy) {
   }
 }
 
-// A frame's header and small parts are encoded when what it refers to is lent.
+// A frame's header and small parts are encoded while the memory that it refers to is only lent.
 TEST(OutQueueLoans, go_before_the_byte_they_belong_to_and_may_go_once_owned) {
   for (const std::size_t cut : {0, 3, 10, 500, 1012, 1500}) {
     std::string first = letters(1000, 1), second = letters(700, 2);

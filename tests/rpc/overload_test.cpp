@@ -1,5 +1,5 @@
-// More than an end can handle: memory stays within the limits, every call ends, and
-// afterwards all is as before.
+// More than an end can handle: memory stays within the limits, every call ends, and afterwards everything is
+// as before.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 namespace flood {
 
-std::uint64_t produced = 0;  // bytes of results
+std::uint64_t produced = 0;  // bytes of results so far
 
 std::string result(std::uint32_t bytes) {
   produced += bytes;
@@ -38,7 +38,7 @@ class Overload : public testing_support::RpcTest {
     shop::waits = {};
     flood::produced = 0;
   }
-  // Until no function has run in ten rounds. Rounds, because on a busy machine time passes without us.
+  // Until no function has run for ten rounds. Rounds, because on a busy machine time passes without us.
   void run_until_quiet() {
     std::uint64_t before = flood::produced;
     for (int quiet = 0; quiet < 10; ++quiet) {
@@ -46,7 +46,7 @@ class Overload : public testing_support::RpcTest {
       if (flood::produced != std::exchange(before, flood::produced)) quiet = 0;
     }
   }
-  // A client in an io_context of its own, which the test may stop running: then nothing there is read.
+  // A client in its own io_context, which the test can stop so that nothing there is read.
   Client connect_in(asio::io_context& reader) {
     ConnectOptions options = connect_options();
     if (over("rdma")) {
@@ -63,7 +63,7 @@ class Overload : public testing_support::RpcTest {
     run_both_until(reader, [&] { return client.has_value(); });
     return std::move(*client);
   }
-  // Both ends, in turn.
+  // Runs both ends by turns.
   void run_both_until(asio::io_context& other, const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!done()) {
@@ -78,7 +78,7 @@ class Overload : public testing_support::RpcTest {
 
 TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_more) {
   constexpr std::uint32_t reply_bytes = 64 << 10;
-  constexpr int calls = 2000;  // 125 MiB of results asked for, in requests that fit into one read
+  constexpr int calls = 2000;  // 125 MiB of results, requested by what fits into one read
   ServerLimits limits;
   limits.most_waiting_bytes = 1 << 20;
   start(limits);
@@ -104,7 +104,7 @@ TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_m
                 static_cast<double>(flood::produced) / (1 << 20), static_cast<double>(grown) / (1 << 20));
     EXPECT_LT(ended_early, calls);
     EXPECT_LT(flood::produced, std::uint64_t{calls} * reply_bytes / 2);
-    // What the transport and the kernel hold of it is not the server's; the queue grows by doubling.
+    // What the transport and the kernel hold is not the server's; its queue grows by doubling.
     EXPECT_LT(grown, 12u << 20);
     run_both_until(reader, [&] { return ended == calls; });
     EXPECT_EQ(good, calls);
@@ -115,7 +115,7 @@ TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_m
   run_both_until(reader, [&] { return server->open() == 0; });
 }
 
-// They are a thousandth of it on the wire, and stay that until it is their turn.
+// On the wire they are a thousandth of that, and stay so until it is their turn.
 TEST_P(Overload, compressed_requests_that_wait_for_their_turn_do_not_cost_what_they_will_be) {
   constexpr std::size_t body_bytes = (4 << 20) - 64;
   constexpr int calls = 64;
@@ -201,7 +201,7 @@ std::size_t open_descriptors() {
 
 class Churn : public Overload {
  protected:
-  // Clients come and go in every way there is: at once, after a call, with a call under way.
+  // Clients come and go in every way: at once, after a call, and during a call.
   void come_and_go(int times) {
     start();
     std::mt19937 random(11);
@@ -237,7 +237,7 @@ class Churn : public Overload {
       }
       run_until([&] { return server->open() == 0 && shop::waits.cancelled == shop::waits.started; });
     };
-    some(50);  // what is opened once, and kept
+    some(50);  // files that are opened once and kept
     const std::size_t descriptors = open_descriptors();
     some(times);
     EXPECT_LT(open_descriptors(), descriptors + 10) << "descriptors leak";
@@ -270,7 +270,8 @@ TEST_P(Overload, who_comes_when_all_connections_are_taken_is_told_so) {
 
 class Crowd : public Overload {};
 
-// Both ends are here: two descriptors a connection, so some less than 10,000 where the hard limit is 20,000.
+// Both ends are in this process, with two descriptors a connection, so a little less than 10,000 if the hard
+// limit is 20,000.
 TEST_P(Crowd, slow_ten_thousand_connections_are_served) {
   constexpr std::size_t least = 9'000, most = 10'000;
   rlimit files{};

@@ -13,7 +13,7 @@ using Next = PeerWatch::Next;
 
 constexpr PeerLimits limits{.first_frame = seconds(30), .frame = seconds(20), .keepalive = seconds(60)};
 
-// Looks once a second from the first to `until`, and says when there was something else to do than to wait.
+// Checks once a second from the first to `until`, and returns when there was something to do besides waiting.
 struct Watched {
   explicit Watched(const PeerLimits& chosen = limits) : watch(chosen, start) {}
   Next until(int second) {

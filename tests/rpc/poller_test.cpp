@@ -23,7 +23,7 @@
 namespace weir::rpc {
 namespace {
 
-// Ready until it has been told so often.
+// Ready until it was called that often.
 class Counted final : public Poller::Watcher {
  public:
   explicit Counted(Poller& poller) : poller_(poller), fd_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -66,14 +66,14 @@ TEST(PollerTest, an_exception_leaves_run_and_the_poller_goes_on) {
   EXPECT_EQ(caught, 3);
   EXPECT_EQ(thrower->told, 3);
   EXPECT_EQ(other->told, 10);
-  thrower->last = 4;  // added again, it is not taken for removed, and one that is added anew keeps run() busy
+  thrower->last = 4;  // added again, so it no longer counts as removed; a new addition keeps run() busy
   ASSERT_TRUE(thrower->add());
   io.restart();
   io.run();
   EXPECT_EQ(thrower->told, 4);
 }
 
-// Also behind one of somebody's that threw, before or behind it.
+// Also after another watcher has thrown, before or after it.
 TEST(PollerTest, every_round_that_was_begun_ends) {
   struct Row {
     const char* what;
@@ -86,12 +86,12 @@ TEST(PollerTest, every_round_that_was_begun_ends) {
     std::vector<std::shared_ptr<Counted>> all;
     for (int i = 0; i < 5; ++i) {
       all.push_back(std::make_shared<Counted>(poller));
-      all.back()->last = 1000;  // far beyond the rounds that are looked at
+      all.back()->last = 1000;  // far more than the rounds of this test
       ASSERT_TRUE(all.back()->add());
     }
     all[2]->throws = row.throws;
     all[2]->throws_at_end = row.throws_at_end;
-    // Between two turns of the io_context no round is under way.
+    // Between two turns of the io_context no round is in progress.
     for (int i = 0; i < 50; ++i) try {
         io.poll_one();
       } catch (const std::runtime_error&) {
@@ -106,7 +106,7 @@ TEST(PollerTest, every_round_that_was_begun_ends) {
   }
 }
 
-// One that throws at its end has removed all, and keeps nobody.
+// A watcher that throws at its end has removed everything, and delays no other.
 class RemovesAll final : public Poller::Watcher {
  public:
   explicit RemovesAll(Poller& poller) : poller_(poller), fd_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -135,7 +135,7 @@ TEST(PollerTest, keeps_nobody_who_is_removed_when_a_round_is_left_by_an_exceptio
   EXPECT_EQ(two.use_count(), 1);
 }
 
-// Takes longer than others are to be held up.
+// Takes longer than others may be delayed.
 class Slow final : public Poller::Watcher {
  public:
   Slow(Poller& poller, std::vector<std::string>& heard, std::string name)
@@ -194,7 +194,7 @@ TEST(PollerTest, others_have_their_turn_after_a_round_that_took_long) {
   close(busy->fd);
 }
 
-// While it looked itself Asio did not watch.
+// While it polled by itself Asio did not watch.
 TEST(PollerTest, one_that_was_busy_is_woken_from_its_sleep) {
   asio::io_context io(1);
   Poller& poller = Poller::of(io);
@@ -221,7 +221,7 @@ TEST(PollerTest, one_that_was_busy_is_woken_from_its_sleep) {
   close(number->fd);
 }
 
-// One end of a connection that sends `answer` at the end of a round in which something came.
+// One end of a connection that sends `answer` at the end of a round in which data arrived.
 class Answering final : public Poller::Watcher {
  public:
   Answering(Poller& poller, std::vector<std::string>& heard, std::string name)
@@ -248,7 +248,7 @@ class Answering final : public Poller::Watcher {
     const ssize_t got = read(peer, text.data(), text.size());
     return text.substr(0, got < 0 ? 0 : static_cast<std::size_t>(got));
   }
-  // Until it takes no more; how much it took.
+  // Writes until it accepts no more; returns how much that was.
   std::size_t fill() const {
     const std::string text(1000, '-');
     std::size_t filled = 0;
@@ -394,7 +394,7 @@ TEST_F(AnsweringTest, what_was_received_is_handed_on_though_one_throws) {
                                              "two will send", "three will send"}));
 }
 
-// Behind an exception, too: nobody would forget them later.
+// Also after an exception, because nothing else would remove them later.
 TEST_F(AnsweringTest, who_has_left_is_kept_by_nobody) {
   std::weak_ptr<Answering> last;
   {

@@ -14,7 +14,7 @@ namespace ring {
 
 int entered = 0;
 
-// Says which server it is.
+// Returns which server it is.
 struct Member {
   std::string name;
   int calls = 0;
@@ -82,7 +82,8 @@ class Pools : public testing_support::RpcTest {
   static asio::awaitable<void> turn() {
     co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
   }
-  // No call waits for a connection while there is another: at first some have more than their share.
+  // A call does not wait for a connection while there is another, so at first some servers get more than
+  // their share.
   asio::awaitable<void> all_connected(Pool& pool) {
     const auto is_connected = [](const PooledServer& one) { return one.connections > 0; };
     do {
@@ -124,7 +125,7 @@ TEST_P(Pools, equal_keys_reach_the_same_server) {
   chosen.balancing = Balancing::consistent_hash;
   with_pool(chosen, [](Pool& pool) -> asio::awaitable<void> {
     std::set<std::string> all;
-    // So many that each server has some, however unevenly the ports of this run share the ring.
+    // So many that each server gets some, however unevenly the ports of this run share the ring.
     for (std::uint64_t key = 0; key < 200; ++key) {
       CallOptions call;
       call.key = key;
@@ -157,7 +158,7 @@ TEST_P(Pools, a_server_that_is_gone_is_left_out_and_no_call_fails) {
     co_await all_connected(pool);
     servers[1]->stop();
     for (int i = 0; i < 12; ++i) {
-      // The first may be on its way when the connection ends, so it must be one that may run twice.
+      // The first may be in flight when the connection ends, so it must be one that may run twice.
       const auto answer = co_await pool.call<&ring::Member::who_again>();
       EXPECT_TRUE(answer) << answer.error().what;
     }
@@ -170,7 +171,7 @@ TEST_P(Pools, a_server_that_cannot_be_connected_to_costs_no_call_whatever_the_re
   const std::string good = addresses[0];
   std::vector<std::string> bad = {"no address at all"};
   if (over("tcp")) bad.push_back("tls" + good.substr(good.find(':')));  // it does not speak TLS
-  // It takes other certificates than ours, which TLS 1.3 tells when the call is on its way already.
+  // It accepts other certificates than ours, which TLS 1.3 reports only when the call is already in flight.
   ServerOptions choosy;
   choosy.transport = transport("server");
   if (over("tls")) choosy.transport.tls = testing_support::tls_of("server", "other-ca");
@@ -202,7 +203,7 @@ TEST_P(Pools, draining_servers_calls_go_to_others) {
   });
 }
 
-// What the function did before the connection ended nobody knows.
+// Whether the function ran before the connection ended is unknown.
 TEST_P(Pools, calls_that_may_have_run_are_made_again_only_if_they_may_run_twice) {
   for (const bool twice : {false, true}) {
     addresses.clear();
@@ -319,7 +320,7 @@ TEST_P(Pools, a_watched_file_says_where_the_servers_are) {
     write(addresses[1] + "\n");
     while (pool.servers().empty() || pool.servers().at(0).address != addresses[1]) co_await turn();
     for (int i = 0; i < 3; ++i) EXPECT_EQ((co_await pool.call<&ring::Member::who>()).value_or("?"), "b");
-    // What cannot be read leaves what was known.
+    // If the source cannot be read, the known servers stay.
     write("nonsense\n");
     for (int i = 0; i < 3; ++i) EXPECT_EQ((co_await pool.call<&ring::Member::who>()).value_or("?"), "b");
   });
@@ -346,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Pools, testing_support::transports, testing_suppo
 
 class Silence : public Pools {};
 
-// Somebody accepts and says nothing, so the handshake never ends.
+// The server accepts and sends nothing, so the handshake never ends.
 TEST_P(Silence, a_call_that_is_cancelled_while_it_connects_leaves_the_others_alone) {
   asio::ip::tcp::acceptor silent(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   addresses = {"tls://127.0.0.1:" + std::to_string(silent.local_endpoint().port())};

@@ -1,5 +1,5 @@
-// What a call through a pool waits for before it is sent: server names to be resolved, connections to be
-// made. All of it counts against the call's time-out, and none of it lasts forever.
+// What a call through a pool waits for before it is sent: names to be resolved, connections to be made. All
+// of it counts against the call's timeout, and none of it lasts forever.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ class SilentResolver final : public Resolver {
   asio::awaitable<void> changed() override { return for_ever(); }
 };
 
-// Throws the first time that it is asked anything.
+// Throws on its first use.
 class MoodyResolver final : public Resolver {
  public:
   explicit MoodyResolver(std::string address) : address_(std::move(address)) {}
@@ -76,7 +76,7 @@ TEST_P(PoolWaits, a_call_ends_at_its_deadline_while_the_servers_are_looked_up) {
   EXPECT_EQ(sum.error().code, Errc::deadline_exceeded) << sum.error().what;
 }
 
-// Somebody accepts and says nothing, so the handshake never ends.
+// The server accepts and sends nothing, so the handshake never ends.
 TEST_P(PoolWaits, a_call_ends_at_its_deadline_while_its_server_is_connected_to) {
   asio::ip::tcp::acceptor silent(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   const std::string at = "tls://127.0.0.1:" + std::to_string(silent.local_endpoint().port());
@@ -131,8 +131,8 @@ TEST_P(PoolWaits, a_resolver_that_throws_is_asked_again) {
   });
 }
 
-// Takes connections, and of what comes a piece at a time, and answers the request of the first connection
-// when all of it is there. Once that has begun it answers no ping.
+// Accepts connections, reads slowly, and answers the first connection's request when all of it has arrived.
+// From its first byte on it answers no ping.
 class SlowPeer {
  public:
   static constexpr std::size_t piece_bytes = 128 << 10;
@@ -191,13 +191,13 @@ class SlowPeer {
   const milliseconds pause_;
 };
 
-// A ping goes behind what waits to be sent.
+// A ping is queued behind the data that wait to be sent.
 TEST_P(PoolWaits, a_server_that_is_busy_taking_large_arguments_is_not_taken_for_dead) {
   SlowPeer peer(io, milliseconds(1));
   PoolOptions chosen = options();
   chosen.check_every = milliseconds(10);
   chosen.check_timeout = milliseconds(150);
-  constexpr std::size_t pieces = 4 * 150;  // each of them a millisecond at least
+  constexpr std::size_t pieces = 4 * 150;  // each takes at least a millisecond
   const std::vector<std::byte> large(pieces * SlowPeer::piece_bytes);
   Pool pool(io, static_list({peer.address()}), chosen);
   run([&]() -> asio::awaitable<void> {
@@ -218,14 +218,14 @@ TEST_P(PoolWaits, a_server_that_says_nothing_is_taken_for_dead_though_its_socket
     EXPECT_FALSE(sum);
     EXPECT_EQ(sum.error().code, Errc::connection_lost);
     const std::string why = peer.address() + " did not answer a ping in 10 ms: its connection was closed";
-    // Where this process got no processor for 10 ms, the first ping failed before the call had left, and the
+    // If this process got no processor for 10 ms, the first ping failed before the call had left, and the
     // call was made again.
     EXPECT_TRUE(sum.error().what.starts_with(why)) << sum.error().what;
     EXPECT_EQ(pool.servers().at(0).last_error, why);
   });
 }
 
-// As of a program that was stopped: the kernel makes its connections for it.
+// Like a stopped program: the kernel accepts its connections.
 TEST_P(PoolWaits, a_server_that_hangs_gets_no_calls_though_it_can_be_connected_to) {
   constexpr std::uint32_t enough = 4;
   serve<shop::add>();
@@ -240,7 +240,7 @@ TEST_P(PoolWaits, a_server_that_hangs_gets_no_calls_though_it_can_be_connected_t
     twice.idempotent = true;
     EXPECT_EQ((co_await pool.call<shop::add>(twice, 2, 3)).value_or(0), 5);
     EXPECT_EQ(pool.servers().at(0).calls, 0u);
-    // It fails to say hello, again and again, and no call hears of that.
+    // It repeatedly fails to send a hello, which no call notices.
     for (std::uint32_t failures = 1; failures < enough; failures = pool.servers().at(0).failures) {
       const auto sum = co_await pool.call<shop::add>(2, 3);
       EXPECT_EQ(sum.value_or(0), 5) << (sum ? "" : sum.error().what);
@@ -278,7 +278,7 @@ TEST_P(PoolWaits, a_server_that_failed_is_called_again_once_it_has_answered) {
   });
 }
 
-// Of two calls at once one is dealt to a server whose connection is never made.
+// One of two simultaneous calls is assigned to a server whose connection is never made.
 TEST_P(PoolWaits, no_call_waits_for_a_connection_while_there_is_another) {
   serve<shop::add>();
   asio::ip::tcp::acceptor silent(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));

@@ -1,4 +1,4 @@
-// A transport that takes as much as it is told to, and records what it took and from where.
+// A transport that accepts as much as it is told to, and records what it accepted and from where.
 #pragma once
 
 #include <algorithm>

@@ -12,11 +12,11 @@
 #include "tests/rpc/recording_transport.hpp"
 
 namespace referring {
-struct Report {  // written in a form of its own, which is made for that
+struct Report {  // its wire form is a separate object
   std::string name;
 };
 
-// A sequence whose elements are made while they are looked at.
+// A sequence whose elements are made while it is iterated.
 class Lines {
  public:
   using value_type = std::string;

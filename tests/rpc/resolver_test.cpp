@@ -1,4 +1,4 @@
-// A list of servers in a file that is watched.
+// A list of servers in a watched file.
 #include "rpc/pool/resolver.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_F(WatchedFileTest, says_that_it_changed_when_it_was_written_and_not_when_ot
   EXPECT_EQ(resolved(), std::vector<std::string>{"tcp://127.0.0.1:2"});
 }
 
-// The kernel keeps so many events, and then says only that there were more.
+// The kernel queues a limited number of events, and then only reports that there were more.
 TEST_F(WatchedFileTest, is_read_again_when_the_kernel_has_lost_events) {
   int most = 0;
   std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> most;
@@ -60,7 +60,7 @@ TEST_F(WatchedFileTest, is_read_again_when_the_kernel_has_lost_events) {
   write("servers", "tcp://127.0.0.1:1\n");
   EXPECT_EQ(resolved().size(), 1u);
   wait_for_change();
-  for (int i = 0; i <= most; ++i) write(i % 2 == 0 ? "some" : "others", "");  // equal ones would be one
+  for (int i = 0; i <= most; ++i) write(i % 2 == 0 ? "some" : "others", "");  // equal events would be merged
   write("servers", "tcp://127.0.0.1:2\n");
   for (int i = 0; i < 10'000 && changes == 0; ++i) run();
   EXPECT_EQ(changes, 1);

@@ -18,7 +18,7 @@
 
 namespace weir::rpc::testing_support {
 
-// What `name` shows, and the authority that it trusts.
+// The certificate that `name` shows, and the authority that it trusts.
 inline TlsOptions tls_of(const std::string& name, const std::string& trusts = "ca") {
   const test::Certificates& all = test::certificates();
   TlsOptions options;
@@ -98,7 +98,7 @@ class RpcTest : public testing::TestWithParam<const char*> {
     return options;
   }
 
-  // Runs `body` with a client, to its end; `server` stays as the test made it.
+  // Runs `body` with a client until it ends; `server` stays as the test made it.
   void with_client(const std::string& where, std::function<asio::awaitable<void>(Client&)> body,
                    ConnectionLimits limits = {}) {
     run([this, where, body, limits]() -> asio::awaitable<void> {

@@ -81,7 +81,7 @@ TEST(SchemaCheck, what_makes_no_sense_is_refused) {
           {"() -> nil", "() ->", "what the server says of its types cannot be read"}});
 }
 
-// Cut off, repeated and turned anywhere: an answer comes, and soon.
+// Cut off, repeated and modified anywhere: it still answers, and soon.
 TEST(SchemaCheck, whatever_a_peer_says_is_answered) {
   const std::string whole =
       "(Node{value: i64[ms], children: [Node], names: {str: ?<bool | (u8, bin)>}}, optional f32, stream str) "

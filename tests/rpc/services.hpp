@@ -50,7 +50,7 @@ asio::awaitable<std::uint64_t> reflect_later(weir::rpc::Context& context);
 std::string caller(weir::rpc::Context& context);
 std::string sized(std::uint32_t bytes);
 
-// Counts what became of wait_for_ever, in this process.
+// Counts the outcomes of wait_for_ever in this process.
 struct Waits {
   int started = 0;
   int cancelled = 0;

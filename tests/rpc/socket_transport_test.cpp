@@ -1,5 +1,5 @@
-// Output to many sockets in one round reaches each whole and in order, even if a socket
-// takes only a part of it.
+// Output to many sockets in one round reaches each whole and in order, even if a socket accepts only a part
+// of it.
 #include "rpc/transport/socket_transport.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace weir::rpc {
 namespace {
 
-// Says back what it hears, at the end of a round, as far as the transport takes it.
+// Echoes what it receives at the end of a round, as far as the transport accepts it.
 class Echo final : public TransportUser {
  public:
   Echo(asio::io_context& io, int send_buffer) {
@@ -53,7 +53,7 @@ class Echo final : public TransportUser {
       waiting.erase(0, taken);
     }
   }
-  // What the peer says, and what it hears, for now.
+  // What the peer sends and receives at the moment.
   void ask(std::string_view text) {
     while (!text.empty()) {
       const ssize_t sent = write(peer.get(), text.data(), text.size());
@@ -76,7 +76,7 @@ class Echo final : public TransportUser {
   bool blocked = false, gone = false, ends_output = false, closes = false, at_end = false;
 };
 
-// No two bytes near each other are alike.
+// No two nearby bytes are alike.
 std::string text(std::size_t bytes, std::size_t from) {
   std::string text(bytes, ' ');
   for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('a' + (from + i) % 26);
@@ -127,7 +127,7 @@ TEST(SocketTransport, many_in_one_round_are_each_answered_whole) {
   }
 }
 
-// Also what the socket had no room for when its output was to end.
+// Also data that did not fit into the socket when its output was to end.
 TEST(SocketTransport, what_was_written_before_the_end_is_heard) {
   for (const bool full : {false, true}) {
     SCOPED_TRACE(full ? "no room" : "room");

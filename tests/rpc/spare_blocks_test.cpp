@@ -12,7 +12,7 @@
 namespace weir::rpc {
 namespace {
 
-// In a thread of its own: what other tests left in this one is not seen.
+// In its own thread, so that other tests' blocks do not matter.
 template <class Test>
 void in_a_new_thread(Test test) {
   std::thread(std::move(test)).join();

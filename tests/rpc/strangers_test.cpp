@@ -1,5 +1,5 @@
-// What hostile clients can make a server hold and do: raw frames over TCP to a server that also
-// has a well-behaved client.
+// What hostile clients can make a server hold and do: raw frames over TCP to a server that also has a
+// well-behaved client.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ asio::awaitable<void> deaf(weir::rpc::Reader<std::string>, weir::rpc::Context& c
 namespace weir::rpc {
 namespace {
 
-// A socket that says what it likes.
+// A socket that sends what the test wants.
 class Stranger {
  public:
   explicit Stranger(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -63,12 +63,12 @@ class Stranger {
     fcntl(fd_, F_SETFL, O_NONBLOCK);
     return *this;
   }
-  // As much as the socket takes; returns how much that was.
+  // Sends as much as the socket accepts; returns how much that was.
   std::size_t says(std::span<const std::byte> bytes) {
     return static_cast<std::size_t>(
         std::max<ssize_t>(0, send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)));
   }
-  // Reads what there is; true: the server has closed.
+  // Reads what has arrived; returns true if the server has closed.
   bool is_left() {
     std::byte place[4096];
     for (;;) {
@@ -78,7 +78,7 @@ class Stranger {
       heard_.append({place, static_cast<std::size_t>(got)});
     }
   }
-  // Of the reply of number 0, which says why the connection ends.
+  // The error in the reply with number 0, which says why the connection ends.
   std::optional<Errc> why() {
     std::optional<Errc> cause;
     each_reply([&](const FrameHeader& header) {
@@ -86,7 +86,7 @@ class Stranger {
     });
     return cause;
   }
-  // Of calls.
+  // Errors of calls.
   int replies_that_say(Errc code) {
     int count = 0;
     each_reply([&](const FrameHeader& header) {
@@ -148,7 +148,7 @@ class Strangers : public testing_support::RpcTest {
     strangers::text_calls = 0;
     strangers::small_calls_before = -1;
   }
-  // Until the server closes, which is why it does.
+  // Reads until the server closes; returns its reason.
   std::optional<Errc> end_of(Stranger& stranger) {
     run_until([&] { return stranger.is_left(); });
     return stranger.why();
@@ -163,7 +163,7 @@ class Strangers : public testing_support::RpcTest {
 TEST_P(Strangers, a_request_that_becomes_too_much_does_not_run) {
   start({});
   with_client(address, [](Client& client) -> asio::awaitable<void> {
-    const std::vector<std::vector<int>> empty(100'000);  // of 100 KB, and 77 MB there
+    const std::vector<std::vector<int>> empty(100'000);  // 100 KB here, 77 MB at the server
     const auto refused = co_await client.call_by_name<std::uint64_t>("strangers.wides", empty);
     EXPECT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::too_large) << refused.error().what;
@@ -320,7 +320,7 @@ TEST_P(Strangers, a_quiet_client_keeps_its_connection) {
   options.limits.peer.first_frame = options.limits.peer.keepalive = std::chrono::milliseconds(40);
   start(std::move(options));
   with_client(address, [this](Client& client) -> asio::awaitable<void> {
-    for (int waits = 0; waits < 3; ++waits) {  // as long as it takes to give up somebody else
+    for (int waits = 0; waits < 3; ++waits) {  // long enough to give up another client
       Stranger silent(address);
       silent.connects();
       while (!silent.is_left()) co_await asio::post(io, asio::use_awaitable);
@@ -334,7 +334,7 @@ TEST_P(Strangers, expensive_requests_take_turns_with_those_of_others) {
   start({});
   with_client(address, [this](Client& client) -> asio::awaitable<void> {
     EXPECT_TRUE(co_await client.call<shop::nothing>());
-    const Bytes body = array_of_arrays(3500);  // 2.7 MB there
+    const Bytes body = array_of_arrays(3500);  // 2.7 MB at the server
     Bytes all;
     for (int i = 0; i < flood; ++i)
       all.append(
@@ -365,7 +365,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Strangers, testing::Values("tcp"), testing_suppor
 
 class TlsStrangers : public testing_support::RpcTest {
  protected:
-  // A call over a new connection gets no answer while those who came before it are silent, until `make_room`.
+  // A call over a new connection gets no answer while earlier clients are silent, until `make_room`.
   void expect_wait_until(const std::function<void()>& make_room) {
     Result<void> end = fail(Errc::closed, "it has not ended");
     bool ended = false;
@@ -376,8 +376,8 @@ class TlsStrangers : public testing_support::RpcTest {
       end = co_await client->call<shop::nothing>();
     };
     asio::co_spawn(io, call(), [&](const std::exception_ptr&) { ended = true; });
-    // Enough turns for a handshake, whose steps are all in this thread; less than the second that some places
-    // have.
+    // Enough turns for a handshake, whose steps are all in this thread; shorter than the second for which a
+    // seat is kept.
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     for (int i = 0; i < 2000 && std::chrono::steady_clock::now() < until; ++i) io.poll_one();
     EXPECT_FALSE(ended);

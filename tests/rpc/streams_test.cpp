@@ -21,13 +21,13 @@ struct Tick {
 struct Seen {
   std::uint32_t written = 0;
   std::int64_t summed = 0;
-  int begun = 0;  // of total
+  int begun = 0;  // calls of total so far
   int ended = 0;
   std::vector<weir::rpc::Errc> causes;
 };
 Seen seen;
 
-// However the function ends: a cancelled one is thrown out of where it awaits.
+// Records every way the function can end: a cancelled one leaves by an exception.
 struct CountedEnd {
   ~CountedEnd() { ++seen.ended; }
 };
@@ -143,7 +143,7 @@ TEST_P(Streams, integers_that_do_not_fit_are_bad_arguments_of_the_caller) {
     EXPECT_EQ(refused.error().what,
               "an item of the stream is 5000000000, which is no int32_t: that is -2147483648 to 2147483647; "
               "nothing was sent");
-    EXPECT_TRUE(co_await total.write(std::int64_t{7}));  // the stream goes on
+    EXPECT_TRUE(co_await total.write(std::int64_t{7}));  // the stream continues
     EXPECT_EQ((co_await total.finish()).value_or(0), 7);
     auto ticks = client.stream<feed::ticks>(-1, 0);
     const auto tick = co_await ticks.read();
@@ -179,7 +179,7 @@ TEST_P(Streams, a_reader_that_does_not_read_stops_the_writer) {
       [](Client& client) -> asio::awaitable<void> {
         auto ticks = client.stream<feed::ticks>(100'000u, item);
         std::uint32_t before = 1;
-        // Other calls go through; when the writer has stood still during many of them, it waits for us.
+        // Other calls get through; if the writer made no progress during many of them, it is waiting for us.
         for (int still = 0; still < 50;) {
           EXPECT_EQ((co_await client.call<shop::add>(1, 1)).value_or(0), 2);
           still = feed::seen.written == before ? still + 1 : 0;
@@ -269,7 +269,7 @@ TEST_P(Streams, deadline_ends_a_stream_at_both_ends) {
   start();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     CallOptions options;
-    // Until it was not over before the function began.
+    // Try longer deadlines until one is not over before the function begins.
     for (options.timeout = std::chrono::milliseconds(30); feed::seen.begun == 0; options.timeout *= 2) {
       auto shout = client.stream<feed::shout>(options, "");
       auto total = client.stream<feed::total>(options);
@@ -281,7 +281,7 @@ TEST_P(Streams, deadline_ends_a_stream_at_both_ends) {
     }
   });
   run_until([] { return feed::seen.ended == feed::seen.begun; });
-  // Whichever the server sees first, its own clock or the client's word.
+  // Whichever the server notices first, its own clock or the client's message.
   for (const Errc cause : feed::seen.causes) EXPECT_NE(cause, Errc::end_of_stream);
 }
 

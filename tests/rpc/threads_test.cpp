@@ -11,8 +11,8 @@
 #include "tests/rpc/rpc_fixture.hpp"
 
 #ifdef __SANITIZE_THREAD__
-// OpenSSL is not compiled for ThreadSanitizer, which so does not see the atomics that certificates, shared by
-// the threads' handshakes, are published with.
+// OpenSSL is not compiled for ThreadSanitizer, which therefore does not see the atomics that publish
+// certificates shared by the threads' handshakes.
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
   return "called_from_lib:libcrypto.so.3\ncalled_from_lib:libssl.so.3\n";
 }
@@ -20,7 +20,7 @@ extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppression
 
 namespace crowd {
 
-// Which threads ran something, and whether two ever did at once for one connection.
+// Which threads ran something, and whether two ever ran at once for one connection.
 struct Seen {
   std::mutex mutex;
   std::set<std::thread::id> threads;
@@ -86,7 +86,7 @@ class Threads : public testing_support::RpcTest {
     serve<crowd::next, crowd::next_later, crowd::total, crowd::hang, crowd::stubborn>(std::move(options));
   }
 
-  // `body` runs with each of several clients, all at once.
+  // `body` runs with each of several clients at once.
   void with_clients(const std::function<asio::awaitable<void>(Client&)>& body) {
     int left = connections;
     const auto one = [&]() -> asio::awaitable<void> {

@@ -5,7 +5,8 @@
 
 namespace odd {
 
-// An odd one has no form on the wire; the text before it is encoded already when that turns out.
+// A type with values that have no wire form; the text before such a value is already encoded when that is
+// noticed.
 struct Even {
   std::int32_t number = 0;
 };

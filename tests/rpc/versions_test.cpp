@@ -1,4 +1,5 @@
-// Two ends of different releases: how they introduce themselves, which types fit, and which names are kept.
+// Two ends of different releases: how they introduce themselves, which types fit, and which names are
+// reserved.
 #include <asio/ip/tcp.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
@@ -9,7 +10,7 @@
 #include "rpc/server/reflection.hpp"
 #include "rpc_fixture.hpp"
 
-// A service as it was, and as it is: the same names, other declarations.
+// A service before and after a change: the same names, other declarations.
 namespace was {
 struct Box {
   double width = 0, height = 0;
@@ -172,7 +173,7 @@ TEST_P(RpcVersions, calls_of_a_pool_say_their_types_too) {
   });
 }
 
-// A release without a hello answers settings, and knows no flag of later ones.
+// A release without a hello answers the settings, and knows no later flag.
 class OldServer : public RpcVersions {};
 INSTANTIATE_TEST_SUITE_P(Transport, OldServer, testing::Values("tcp"), testing_support::transport_name);
 

@@ -83,7 +83,7 @@ def with_streams(where):
 
 
 def check_stats(address):
-    """shop.add was called three times by CALLS, once with what it does not take; what JSON spoils never left."""
+    """shop.add was called three times by CALLS, once with a wrong argument; calls with invalid JSON are never sent."""
     counted = {row["name"]: row for row in json.loads(weir("stats", address, "--json").stdout)}
     assert (counted["shop.add"]["calls"], counted["shop.add"]["failures"]) == (3, 1), counted["shop.add"]
     table = weir("stats", address).stdout.splitlines()
@@ -137,7 +137,7 @@ def with_server(where):
     check(caller, 1, "", "cannot connect", f"{where}: the example's caller")
 
 
-# what somebody who is no server of ours says to whoever connects, part of standard error
+# what a server of another protocol sends to a client, part of standard error
 STRANGERS = [
     (b"SSH-2.0-Some_1.0\r\n", "protocol: the peer does not speak Weir's RPC: it speaks SSH"),
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it is an HTTP server"),
@@ -147,7 +147,7 @@ STRANGERS = [
 
 
 def meet_a_stranger(greeting, err):
-    """Who says that much and then waits for ever, as they do; with None, who hears something and closes, as TLS does."""
+    """Sends that much and then waits forever, as such servers do; with None it reads something and closes, as TLS does."""
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         met = []
 

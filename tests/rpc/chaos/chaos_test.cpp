@@ -27,13 +27,13 @@ using testing_support::RpcTest;
 struct Operation {
   bool idempotent = false;
   bool acknowledged = false;
-  bool perhaps_ran = false;  // a try ended so that nobody knows
+  bool perhaps_ran = false;  // a try ended without saying whether it ran
 };
 
 struct Plan {
   unsigned servers = 3;
   unsigned clients = 6;
-  unsigned at_once = 4;  // calls under way on each connection
+  unsigned at_once = 4;  // calls in flight on each connection
   unsigned kills = 0;
 };
 
@@ -63,7 +63,7 @@ class Chaos {
     for (const auto& server : servers_) server->kill();
   }
 
-  // What the journals say of each operation.
+  // What the journals record for each operation.
   void check() const {
     std::map<std::uint64_t, unsigned> runs;
     for (const auto& server : servers_)
@@ -128,9 +128,9 @@ class Chaos {
       }
       ConnectOptions options = options_;
       auto connected = co_await connect(address, options);
-      if (!connected) continue;  // killed since
+      if (!connected) continue;  // killed meanwhile
       const auto shared = std::make_shared<Client>(std::move(*connected));
-      // Some leave in the middle of their calls by themselves.
+      // Some clients leave by themselves in the middle of their calls.
       const std::uint64_t leaves_at = random_() % 4 == 0 ? random_() % 200 : UINT64_MAX;
       unsigned left = plan_.at_once;
       Signal all_done;
@@ -185,7 +185,7 @@ class Chaos {
 
   asio::io_context& io_;
   const Plan plan_;
-  std::mt19937_64 kill_random_;  // of its own, so that the same servers are killed whatever clients do
+  std::mt19937_64 kill_random_;  // separate, so that the same servers are killed whatever clients do
   std::mt19937_64 random_;
   const ConnectOptions options_;
   std::vector<std::unique_ptr<chaos::ServerProcess>> servers_;
@@ -210,10 +210,10 @@ class ChaosTest : public RpcTest {
     const char* repeat = std::getenv("WEIR_CHAOS_SEED");
     if (repeat != nullptr) seed = std::stoull(repeat);
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-    round("first", 2, seed, longest);  // what is opened once, and kept
+    round("first", 2, seed, longest);  // files that are opened once and kept
     const std::size_t descriptors = open_descriptors();
     round("then", kills, seed + 1, longest);
-    // The NIC closes those of dead peers in a thread of its own; a leak of one a kill shows.
+    // The NIC closes those of dead peers in its own thread; a leak for each kill would show.
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (open_descriptors() >= descriptors + 10 && std::chrono::steady_clock::now() < patience)
       std::this_thread::yield();
@@ -245,7 +245,7 @@ TEST_P(ChaosTest, killed_servers_lose_no_acknowledged_call_and_repeat_none) {
   survive(10, 1, std::chrono::seconds(60));
 }
 
-// Label slow: hundreds of kills from a seed of this run's own.
+// Label slow: hundreds of kills, with a new seed each time.
 TEST_P(ChaosTest, many_killed_servers) { survive(300, std::random_device()(), std::chrono::seconds(900)); }
 
 INSTANTIATE_TEST_SUITE_P(Over, ChaosTest, testing::Values("tcp", "rdma"), testing_support::transport_name);

@@ -31,5 +31,5 @@ int main(int count, char** words) {
   asio::io_context io(1);
   asio::co_spawn(io, stream(words[1]), [](const std::exception_ptr&) {});
   io.run();
-  return 1;  // who lives to say so was not killed
+  return 1;  // reached only if it was not killed
 }

@@ -8,7 +8,7 @@
 
 namespace chaos {
 
-// Writes what it reads.
+// Echoes what it reads.
 asio::awaitable<void> endless(weir::rpc::Reader<std::string> in, weir::rpc::Writer<std::string> out);
 
 }  // namespace chaos

@@ -7,10 +7,10 @@
 namespace chaos {
 
 std::uint64_t append(std::uint64_t operation);
-// The same after turns of the io_context, as many as the operation's last two bits say: so that a server is
+// The same, after as many turns of the io_context as the operation's last two bits say, so that a server is
 // killed with calls in every state.
 asio::awaitable<std::uint64_t> append_later(std::uint64_t operation);
-// Writes, and never answers.
+// Writes its record, and never answers.
 asio::awaitable<std::uint64_t> hang(std::uint64_t operation);
 
 }  // namespace chaos

@@ -27,7 +27,7 @@ TEST_P(KilledServerChaosTest, killed_mid_call_every_pending_call_ends_as_lost) {
                        ++ended;
                        lost += !result && result.error().code == Errc::connection_lost ? 1 : 0;
                      });
-    // Answered after those before it were read.
+    // Answered after the calls before it were read.
     const auto answered = co_await client->call<chaos::append>(std::uint64_t{calls});
     EXPECT_TRUE(answered);
   });

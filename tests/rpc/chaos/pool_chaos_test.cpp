@@ -28,7 +28,7 @@ class PoolChaosTest : public testing_support::RpcTest {
   unsigned running = 0;
   bool over_now = false;
 
-  // Where they listen now, as the pool's resolver reads it: one line each, replaced at once.
+  // The current addresses, for the pool's resolver: one line each, replaced atomically.
   void publish() {
     {
       std::ofstream file(folder.file("next"));

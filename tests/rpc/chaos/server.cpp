@@ -36,7 +36,7 @@ asio::awaitable<std::uint64_t> append_later(std::uint64_t operation) {
   co_return append(operation);
 }
 
-// Writes its record, and answers nobody.
+// Writes its record, and never answers.
 asio::awaitable<std::uint64_t> hang(std::uint64_t operation) {
   append(operation);
   asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());

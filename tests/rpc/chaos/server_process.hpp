@@ -28,7 +28,7 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  // Ends when it listens.
+  // Returns once it listens.
   asio::awaitable<void> start() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
@@ -55,7 +55,7 @@ class ServerProcess {
     pid_ = -1;
   }
 
-  // Empty while nobody listens.
+  // Empty while it is not listening.
   const std::string& address() const { return address_; }
 
   std::vector<std::uint64_t> journal() const {

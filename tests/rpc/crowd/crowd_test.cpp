@@ -20,7 +20,7 @@ extern char** environ;
 namespace weir::rpc {
 namespace {
 
-// The clients as their own process, killed if the test leaves early.
+// The clients in their own process, killed if the test leaves early.
 class Clients {
  public:
   Clients(asio::io_context& io, std::string address, std::string count) : output_(io) {
@@ -48,7 +48,7 @@ class Clients {
   Clients(const Clients&) = delete;
   Clients& operator=(const Clients&) = delete;
 
-  // What they wrote: empty if they ended without a word.
+  // Their output: empty if they ended without printing.
   asio::awaitable<std::string> line() {
     std::string line;
     std::error_code end;

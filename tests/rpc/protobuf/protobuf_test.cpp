@@ -75,7 +75,7 @@ TEST_P(ProtobufTest, messages_are_arguments_and_results) {
     shop::forgotten = 0;
     EXPECT_TRUE(co_await client.call<shop::forget>(wanted));
     EXPECT_EQ(shop::forgotten, 1);
-    const auto both = co_await client.call<shop::twice>(21);  // other functions stay as they were
+    const auto both = co_await client.call<shop::twice>(21);  // other functions are unaffected
     EXPECT_EQ(both.value(), 42);
   });
 }
@@ -101,7 +101,7 @@ TEST_P(ProtobufTest, arguments_in_another_codec_are_refused) {
     const auto also = co_await client.call_encoded("shop.twice", options, empty);
     EXPECT_EQ(also.error().code, Errc::wrong_codec);
     EXPECT_THAT(also.error().what, testing::HasSubstr("shop.twice takes msgpack"));
-    options.codec = 200;  // an application's own, which this server does not have
+    options.codec = 200;  // an application's own codec, which this server lacks
     const auto unknown = co_await client.call_encoded("shop.price", options, empty);
     EXPECT_EQ(unknown.error().code, Errc::wrong_codec);
   });

@@ -110,7 +110,7 @@ class AgainstTheCppServer:
         async def run():
             async with await weir_rpc.aconnect(self.shop.address) as client:
                 task = asyncio.create_task(client.acall("shop.brew", "tea"))
-                await asyncio.sleep(0)  # it is under way
+                await asyncio.sleep(0)  # it is in flight
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task
@@ -132,12 +132,12 @@ class AgainstTheCppServer:
     def test_what_a_closed_event_loop_left_keeps_its_memory_until_it_ends(self):
         async def leave():
             asyncio.get_running_loop().create_task(self.client.aexchange("shop.brew", "tea", into=bytearray(1 << 16)))
-            await asyncio.sleep(0)  # it is under way
+            await asyncio.sleep(0)  # it is in flight
 
         async def go_on():
             with self.client._use() as handle:
                 self.client._watch(asyncio.get_running_loop(), handle)
-            gc.collect()  # the task that was left
+            gc.collect()  # the abandoned task
             self.assertIsNotNone(request(), "its buffer went before its reply had come")
             while self.client._awaited:
                 self.assertEqual(await self.client.acall("shop.add", 1, 2), 3)
@@ -179,7 +179,7 @@ class AgainstTheCppServer:
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
     def test_a_signal_interrupts_a_call(self):
-        """The whole program: a call of the main thread, and Ctrl-C."""
+        """A whole program: a call in the main thread, and Ctrl-C."""
         program = ("import os, signal, sys, threading, weir_rpc\n"
                    "client = weir_rpc.connect(sys.argv[1])\n"
                    "client.call('shop.add', 1, 2)\n"

@@ -1,4 +1,4 @@
-"""What the tests of rpc/python share: the package, installed with pip, and the C++ example server.
+"""Shared by the tests of rpc/python: the package, installed with pip, and the C++ example server.
 
 A test's words: SOURCE LIBRARY RPC_SHOP EXAMPLE [unittest's words]
 """
@@ -16,7 +16,7 @@ HERE = pathlib.Path(SCRATCH.name)
 
 
 def install():
-    """pip builds in the source's folder, so it gets a copy."""
+    """pip builds in the source's folder, so it works on a copy."""
     shutil.copytree(SOURCE, HERE / "source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
                     "--no-build-isolation", "--disable-pip-version-check", "--root-user-action=ignore",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Python functions, served, against the Python client.
+"""Python functions served to the Python client.
 
 usage: server_test.py SOURCE LIBRARY RPC_SHOP EXAMPLE [unittest's words]
 """
@@ -53,7 +53,7 @@ class Served(unittest.TestCase):
             reply = client.exchange("py.reflect", attachment=data, into=room)
             self.assertEqual(room, data[::-1])
             with self.assertRaises(BufferError):
-                client.exchange("py.reflect", attachment=data, into=data)  # it may not be written to
+                client.exchange("py.reflect", attachment=data, into=data)  # it is read-only
         self.assertEqual(bytes(reply.attachment[:4]), data[:-5:-1])  # outlives the client
 
     def test_an_attachment_is_awaited(self):
@@ -74,7 +74,7 @@ class Served(unittest.TestCase):
                 client.call("py.divide", 1, 0)
             with self.assertRaises(weir_rpc.BadArguments):
                 client.call("py.add", 1)
-            tick = 0.01  # of the clock that deadlines are taken from, at most
+            tick = 0.01  # the largest tick of the clock that deadlines use
             left = client.call("py.left", deadline=5)
             self.assertGreater(left, 0)
             self.assertLessEqual(left, 5 + tick)
