@@ -1,10 +1,10 @@
-"""Cases again with their ends in two network namespaces, between which only packets go (two_namespaces.py)."""
+"""Cases again with their ends in two network namespaces that exchange only packets (two_namespaces.py)."""
 import dataclasses
 
 from case import Case
 from two_namespaces import ADDRESSES
 
-# Of `make test`; the others only in the long form.
+# Those in `make test`; the others run only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
          "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey"]
@@ -18,17 +18,18 @@ SELECTION = [
     "ib_send_bw.shared_receive_queue", "ib_send_bw.events", "ib_atomic_bw.both_ways_queue_pairs_16",
     "ib_atomic_lat.cmp_and_swap", "killed.ib_write_bw.client", "killed.ib_send_bw.server", "killed.ib_read_bw.server",
 ]
-# Over IPv6, where the connection manager is told of such an address.
+# Over IPv6, with the option that tells the connection manager about such an address.
 WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000", "mckey"], "link_local": ["rping.displayed"]}
-# Groups are of the family of the addresses.
+# Groups have the address family of the addresses.
 GROUPS = {"239.1.1.1": "ff15::77:1"}
-# And where a GID index says so, on the programs' own connection over IPv4: its option.
+# And where a GID index selects it, on the programs' own connection over IPv4.
 WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-x", "ib_send_lat.default": "-x",
               "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x", "ibv_ud_pingpong.default": "-g",
               "ib_send_lat.datagrams": "-x"}
-# A port shared by several users of an address needs one to say which: index 0 is the wire's in both namespaces.
+# If several users share a port of an address, a GID index must name one: index 0 is the wire's in both
+# namespaces.
 WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong")
-# A datagram is one packet, and this one's default is longer than those of a wire of 1500 bytes.
+# A datagram is one packet, and this program's default exceeds those of a wire with an MTU of 1500.
 SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 
 OURS = [

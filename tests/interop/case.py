@@ -20,17 +20,17 @@ class Case:
                                  # "prints:PATTERN"
     expect: list = ()            # patterns the client must print, in any order
     expect_server: list = ()     # patterns the server must print
-    limit_s: float = 120         # a backstop
+    limit_s: float = 120         # in case it hangs
     label: str = "interop"       # "slow": label slow too, so not in make test
     sizes: list = ()             # perftest: message sizes that must each have a row of numbers
     killed: str = ""             # how="killed": "client" or "server"
-    copies: int = 0              # {file} has so many bytes, and {copy} must be the same when the client has ended
+    copies: int = 0              # size of {file}; {copy} must equal it when the client has ended
     options: list = ()           # of `weir run`
-    around: list = ()            # what runs `weir run`: a launcher that takes the command behind its own arguments
-    around_server: list = None   # the server's, if it is another one
+    around: list = ()            # a launcher that runs `weir run`, with the command after its own arguments
+    around_server: list = None   # the server's launcher, if it differs
     between_hosts: str = ""      # the ends are in two network namespaces, and {host} is the server's address there of this
                                  # kind (two_namespaces.ADDRESSES)
-    user: str = ""               # as whom both run; needs root
-    two_users: bool = False      # each end as a user of its own, with a runtime folder of its own; needs root
+    user: str = ""               # the user who runs both ends; needs root
+    two_users: bool = False      # each end runs as its own user with its own runtime folder; needs root
     in_shm: bool = False         # the runtime folder is in /dev/shm
-    needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped
+    needs: list = ()             # files without which the program cannot run on this machine; then the case is skipped

@@ -9,7 +9,7 @@ from sockets_cases import BENCHMARKED, CHANGING, REDIS_BENCHMARK, REDIS_SERVER, 
 from two_users_cases import two_users
 from unfriendly_cases import unfriendly
 
-# Its datagrams of 2048 bytes fit into the packets of no interface of 1500 bytes, and it looks.
+# Its datagrams of 2048 bytes exceed the packets of an interface with an MTU of 1500, and it checks that.
 WIDE = ["--mtu", "4096"]
 
 # ---- libibverbs' own examples
@@ -35,7 +35,7 @@ DEVICES = [
          expect=[r"max_qp:\s*[1-9]", r"max_mr_size:\s*0x[0-9a-f]+", r"GID\[\s*\d+\]:.*127\.0\.0\.1.*RoCE v2"]),
 ]
 
-# ---- what programs read beside verbs, and how `weir run` shapes it
+# ---- what programs read besides verbs, and how `weir run` shapes it
 
 NODE = "/sys/class/infiniband/weir0"
 VIEW = [
@@ -53,7 +53,8 @@ VIEW = [
     Case("view.python", "alone", ["/usr/bin/python3", "-c", f"import glob, os; print(glob.glob('{NODE[:-1]}*'), "
                                   f"os.path.realpath('{NODE}'), os.listdir('{NODE}/ports'))"],
          expect=[r"\['/sys/class/infiniband/weir0'\] /sys/devices/virtual/weir/weir0/infiniband/weir0 \['1'\]"]),
-    # As hwloc names them: from a descriptor of the root; and with slashes from settings that end in one.
+    # As hwloc opens them: relative to a descriptor of the root; and with double slashes, from settings that
+    # end in one.
     Case("view.other_spellings", "alone", ["/usr/bin/python3", "-c", f"""
 import os
 root, below, link = os.open('/', os.O_RDONLY), os.open('/sys', os.O_RDONLY), '{NODE}'
@@ -66,7 +67,8 @@ print('below', os.access(link[1:], os.F_OK, dir_fd=below))"""],
          expect=[r"^root b'1: CA\\n' True$", r"^there 1: CA \['weir0'\]$", r"^(spelt 1: CA True False\n){3}below False$"]),
     Case("view.counters", "alone", ["sh", "-c", f"cd {NODE}/ports/1 && grep -r . counters hw_counters | wc -l && cat counters/port_xmit_data"],
          expect=[r"^51$", r"^0$"]),
-    # Before and after two programs that have ended: 1000 WRITEs of 4096 bytes are 1024000 words; and a file held open.
+    # Before and after two programs that have ended: 1000 WRITEs of 4096 bytes are 1024000 words; and a file
+    # held open.
     Case("view.counters_outlast_programs", "alone", ["sh", "-c", f"""
          cd {NODE}/ports/1
          words=$(cat counters/port_xmit_data); writes=$(cat hw_counters/rx_write_requests)
@@ -209,8 +211,8 @@ RSOCKETS = [
          expect=[r"3000000 bytes in"], copies=3_000_000),
 ]
 
-# Programs of plain sockets on rsockets: through Debian's own preload library (which has no epoll and no accept4), and through
-# Weir's.
+# Programs with plain sockets on rsockets: through Debian's own preload library (which has no epoll and no
+# accept4), and through Weir's.
 PRELOADED = ["env", f"LD_PRELOAD=/usr/lib/{platform.machine()}-linux-gnu/rsocket/librspreload.so"]
 
 
@@ -235,13 +237,13 @@ RSOCKETS += [
 
 RSOCKETS += SOCKETS
 
-# The same between two hosts, where these are named; and where one end does not run so, or names other networks.
+# The same between two hosts that name each other; and if one end does not, or names other networks.
 TALK = ["python3", "{here}/programs/sockets_talk.py"]
 ASKED = ["--sockets", "--sockets-peers", "10.0.0.0/8,fd00::/8"]
 
 
 def knowing(secret):
-    """With that secret in a file, which is gone with the program."""
+    """With that secret in a file, which is removed with the program."""
     return ["sh", "-c", 'file=$(mktemp) && echo "$0, and sixteen bytes" > $file && exec 3< $file && rm $file && '
             'WEIR_SOCKETS_SECRET=/proc/self/fd/3 exec "$@"', secret]
 
@@ -265,7 +267,7 @@ RSOCKETS += [
     talk("_with_a_secret", "some", around=knowing("ours")),
     talk("_with_another_secret", "few", connections=4, around=knowing("ours"), around_server=knowing("theirs")),
     talk("_with_one_secret", "few", connections=4, around=knowing("ours"), around_server=[]),
-    # A program on the client's host that knows all of the connection but not the secret.
+    # A program on the client's host that knows everything about the connection except the secret.
     on_far_sockets("forged", "served", [*REDIS_SERVER, "--protected-mode", "no"],
                    ["sh", "-c", 'WEIR_SOCKETS=off exec {programs}/sockets_forger {host} {port} /proc/self/fd/3'], around=knowing("ours"),
                    expect=["^refused without the secret$", "^refused with another connection's proof$", "^an echo ends the link$",

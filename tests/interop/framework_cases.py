@@ -1,11 +1,12 @@
-"""What stands on verbs: UCX, libfabric, Open MPI, Gloo, TensorPipe, QEMU. Each is told to use nothing but verbs, and must say that it does."""
+"""Frameworks on verbs: UCX, libfabric, Open MPI, Gloo, TensorPipe, QEMU. Each may use only verbs, and must report that it
+does."""
 from case import Case
 
 # ---- UCX and libfabric: their own measuring programs
 
 
 def ucx(transports, test, **more):
-    """ucx_perftest's two ends meet over TCP, and print a line of numbers behind "Final:"."""
+    """The two ends of ucx_perftest meet over TCP, and print a line of numbers after "Final:"."""
     command = ["env", f"UCX_TLS={transports},self", "UCX_NET_DEVICES=weir0:1", "ucx_perftest", "-p", "{port}"]
     name = transports.replace(",", "+")
     return Case(f"ucx.{name}.{test}", "pair", command, [*command, "{host}", "-t", test, "-n", "200", "-w", "10"],
@@ -32,7 +33,7 @@ def mpi(part, ranks, transports="rc_v,ud_v"):
                 needs=["{programs}/mpi_exchange", "/etc/hosts", "/sys/class/net"])
 
 
-# The same over libfabric, which has only the named provider to take.
+# The same over libfabric, which can only use the named provider.
 
 
 def mpi_on_libfabric(part, ranks):
@@ -42,7 +43,8 @@ def mpi_on_libfabric(part, ranks):
                 expect=[rf"^{part}: {ranks} ranks, right$"], needs=["{programs}/mpi_exchange", "/etc/hosts"])
 
 
-# ---- Gloo: programs/gloo_allreduce.cpp, a process a rank. Its ibverbs transport has nothing else to fall back to.
+# ---- Gloo: programs/gloo_allreduce.cpp, one process per rank. Its ibverbs transport cannot fall back to
+# another.
 
 GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{scratch}"],
             ["{programs}/gloo_allreduce", "1", "2", "{scratch}"], ready="prints:rank 0 joins on ibverbs, .*dev=weir0",
@@ -51,7 +53,8 @@ GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{
             needs=["{programs}/gloo_allreduce"])
 
 
-# ---- TensorPipe: programs/tensorpipe_exchange.cpp. Tensors go by its channel "basic", over the same transport as messages.
+# ---- TensorPipe: programs/tensorpipe_exchange.cpp. Its channel "basic" moves tensors over the same transport
+# as messages.
 
 TENSORPIPE = Case("tensorpipe.ibv", "pair", ["{programs}/tensorpipe_exchange", "serve", "ibv", "{port}"],
                   ["{programs}/tensorpipe_exchange", "fetch", "ibv", "{port}"],
@@ -59,7 +62,8 @@ TENSORPIPE = Case("tensorpipe.ibv", "pair", ["{programs}/tensorpipe_exchange", "
                   needs=["{programs}/tensorpipe_exchange"])
 
 
-# ---- QEMU: a virtual machine (its firmware, which finds no disk) moves from one process to the other, its memory by RDMA WRITE.
+# ---- QEMU: a virtual machine (its firmware, which finds no disk) migrates between processes, its memory by
+# RDMA WRITE.
 
 
 def migrated(name, *options, expect=()):
@@ -88,6 +92,6 @@ FRAMEWORKS = [
     GLOO,
     TENSORPIPE,
     migrated("migrated"),
-    # Then all of its memory is registered at once and sent, zero pages too.
+    # All of its memory is then registered at once and sent, including zero pages.
     migrated("migrated_pinned", "-global", "migration.x-rdma-pin-all=on", expect=[r"duplicate: 0 pages"]),
 ]

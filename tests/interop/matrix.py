@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the whole matrix, one case after the other, and says what came of it: what `make interop` does.
+"""Runs the whole matrix, one case after the other, and reports the results: this is `make interop`.
 
 usage: matrix.py --build DIR [--rows FILE] [WORD ...]      WORD: only cases whose name has it
 
@@ -52,7 +52,7 @@ class Row:
 
 
 def commands_of(case):
-    """As somebody would type them."""
+    """The commands as a user would type them."""
     launcher = ["weir", "run", *case.options, "--"]
     return [shlex.join([*launcher, *(word.format(**PLACES) for word in words)]) for words in (case.server, case.client) if words]
 
@@ -77,7 +77,7 @@ def run(name, commands, words, log):
 
 
 def work(build, words):
-    """(name, commands to show, command to run) of each case asked for."""
+    """(name, commands to show, command to run) of each requested case."""
     found = [(case.name, commands_of(case), [str(HERE / "run_case.py"), "--build", str(build), case.name]) for case in cases.CASES]
     found += [(suite, [f"tests/interop/{suite}.py --build build/release"], [str(HERE / f"{suite}.py"), "--build", str(build)])
               for suite in SUITES]
@@ -108,7 +108,7 @@ def markdown(rows):
         for row in rows:
             if row.program == program:
                 shown = "<br>".join(f"`{command}`" for command in row.commands).replace("|", "\\|")
-                more = f": {row.last_line}" if row.name in SUITES else ""  # how many of its tests
+                more = f": {row.last_line}" if row.name in SUITES else ""  # how many of its tests passed
                 yield f"| {row.name} | {shown} | {row.result}{more} |"
 
 

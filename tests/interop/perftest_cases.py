@@ -49,7 +49,7 @@ def perftests():
     yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
     yield perftest("write_bw", "unreliable_connection", "-c", "UC", sizes=[65536])
     yield perftest("send_lat", "unreliable_connection", "-c", "UC", sizes=[2])
-    # Few enough for the socket buffer of a receiver that gets no processor meanwhile: nothing repeats what is lost.
+    # Few enough for the receiver's socket buffer if it gets no processor: lost packets are not repeated.
     yield perftest("send_bw", "unreliable_connection", "-c", "UC", "-s", "1024", sizes=[1024], iterations=100)
     for verb in ("write", "read", "send"):
         yield perftest(f"{verb}_lat", "shareable_memory", sizes=[2], options=["--share-memory"])
@@ -63,7 +63,7 @@ def perftests():
 
 TRANSPORTS = {"write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "send": ("RC", "UC", "UD", "XRC"), "atomic": ("RC", "XRC")}
 DATAGRAM_SIZES = [size for size in EVERY_SIZE if size <= 4096]
-# What perftest has no use for, or refuses whatever the device.
+# Combinations for which perftest has no use, or which it refuses on every device.
 OPTIONS = {
     "default": ([], lambda verb, kind, transport: True),
     "all_sizes": (["-a"], lambda verb, kind, transport: verb != "atomic"),

@@ -12,11 +12,11 @@ import threading
 import time
 import tty
 
-POLL_S = 0.005  # how often a condition that /proc shows is looked at again
+POLL_S = 0.005  # how often a condition in /proc is polled
 
 
 class Expired(Exception):
-    """A limit ran out; the message says what for."""
+    """A time limit was exceeded; the message says which."""
 
 
 class Program:
@@ -54,7 +54,7 @@ class Program:
             return "\n".join(self.lines)
 
     def wait_until_listening(self, port, limit_s, protocol="tcp"):
-        """Returns when a process of this program's session listens on that TCP port, or has that UDP port."""
+        """Waits until a process of this program's session listens on that TCP port, or has that UDP port."""
         deadline = time.monotonic() + limit_s
         while not listening_inodes(self.process.pid, port, protocol) & self._socket_inodes():
             if self.process.poll() is not None:
@@ -73,7 +73,7 @@ class Program:
             time.sleep(POLL_S)
 
     def wait_until_it_has_thread(self, name, limit_s):
-        """Returns when a thread of the session has that name."""
+        """Waits until a thread of the session has that name."""
         deadline = time.monotonic() + limit_s
         while name not in self._thread_names():
             if self.process.poll() is not None:
@@ -83,7 +83,7 @@ class Program:
             time.sleep(POLL_S)
 
     def wait_until_it_used_cpu(self, seconds, limit_s):
-        """Returns when the program's processes used so much processor time from now on: they are at work."""
+        """Waits until the program's processes have used that much processor time from now on, so that they are at work."""
         deadline, began = time.monotonic() + limit_s, self._cpu_s()
         while self._cpu_s() - began < seconds:
             if self.process.poll() is not None:
@@ -93,7 +93,7 @@ class Program:
             time.sleep(POLL_S)
 
     def wait(self, limit_s):
-        """The exit status: negative for a signal. Output is complete when this returns."""
+        """Waits for the exit status, negative for a signal. Output is complete when this returns."""
         try:
             status = self.process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -109,7 +109,7 @@ class Program:
             pass
 
     def end(self):
-        """Makes sure that nothing of it runs any more."""
+        """Makes sure that none of its processes is left."""
         self.kill()
         self.process.wait()
         self.reader.join(5)
@@ -119,7 +119,7 @@ class Program:
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 fields = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended since
+            except OSError:  # it has ended meanwhile
                 continue
             if int(fields[3]) == self.process.pid:  # session
                 found.append((int(pid), fields))

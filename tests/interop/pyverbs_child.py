@@ -13,11 +13,11 @@ import os
 import sys
 import unittest
 
-TEST_LIMIT_S = 60  # then every thread's stack is printed and the process ends
+TEST_LIMIT_S = 60  # after that every thread's stack is printed and the process ends
 
 
 def load(suite):
-    """Makes the folder the package `tests`. Its parent stays off the path: there lie the sources of another pyverbs."""
+    """Makes the folder the package `tests`. Its parent is not on the path, because it has the sources of another pyverbs."""
     sys.path.insert(0, suite)
     sys.argv[1:] = []
     parser = importlib.import_module("args_parser").parser

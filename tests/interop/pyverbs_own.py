@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Debian's python3-pyverbs, as it comes, on the software NIC: a Cython extension built against rdma-core's headers, which
-reaches the parts of the ABI that C++ tests reach through our own compiler only. Run by `weir run` (cases.py)."""
+"""Debian's unmodified python3-pyverbs on the software NIC: a Cython extension built against rdma-core's headers, which reaches
+parts of the ABI that C++ tests reach only through our own compiler. Run by `weir run` (cases.py)."""
 import unittest
 
 import pyverbs.device as device

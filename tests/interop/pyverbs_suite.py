@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs rdma-core's own pyverbs test suite on the software NIC and compares with what is expected of it.
+"""Runs rdma-core's own pyverbs test suite on the software NIC and compares the results with the expected ones.
 
 usage: WEIR_PYVERBS_TESTS=DIR pyverbs_suite.py --build DIR [WORD ...]     WORD: only tests whose name has it
 
@@ -22,13 +22,13 @@ import tempfile
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
-PYTHON = "/usr/bin/python3"  # Debian's: its pyverbs is built for no other
+PYTHON = "/usr/bin/python3"  # Debian's pyverbs is built only for this one
 SKIPPED = 77
 VENDORS = ("mlx5", "efa")
 
 
 def expectations():
-    """{test: (outcome, reason, whether passing is as good)}"""
+    """{test: (outcome, reason, whether passing is fine, too)}"""
     rows = tomllib.loads((HERE / "pyverbs-expected.toml").read_text())["group"]
     return {test: (row["outcome"], row["reason"], row.get("may_pass", False)) for row in rows for test in row["tests"]}
 
@@ -41,7 +41,7 @@ class Suite:
         self.output = []
 
     def child(self, *arguments):
-        """What one process reported, and its exit status."""
+        """Returns what one process reported, and its exit status."""
         results = self.scratch / "results"
         results.write_text("")
         words = [*self.launcher, str(results), *arguments]
@@ -55,7 +55,7 @@ class Suite:
         return [report["test"] for report in reports if not any(vendor in report["test"] for vendor in VENDORS)]
 
     def run(self, names):
-        """{test: report}. A process that dies takes one test with it; the rest go on in the next."""
+        """{test: report}. A process that dies loses one test; the next process continues with the rest."""
         done = {}
         by_module = collections.defaultdict(list)
         for name in names:

@@ -26,10 +26,10 @@ from program import POLL_S, Expired, Program
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
-READY_S = 60     # backstops, all of them: a machine may have no processor to spare for a while
-USERS = {"server": "64101", "client": "64102"}  # of whom the machine need not know anything
+READY_S = 60     # all of these are generous: a machine may have no processor to spare for a while
+USERS = {"server": "64101", "client": "64102"}  # need not exist on the machine
 WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
-NOTICE_S = 60  # a program must have ended so soon after its partner was killed
+NOTICE_S = 60  # limit for a program to end after its partner was killed
 
 
 class Failed(Exception):
@@ -41,7 +41,7 @@ def end_of(name):
 
 
 class Run:
-    """What the cases share: the launcher, the runtime folder, and the programs to end whatever happens."""
+    """Shared by all cases: the launcher, the runtime folder, and the programs to end in any event."""
 
     def __init__(self, build, case):
         self.build, self.case, self.programs = build, case, []
@@ -122,13 +122,13 @@ class Run:
             self.namespaces.end()
 
     def leftovers(self):
-        """Whatever is still there and not meant to last (link/same_host.hpp)."""
+        """Files that are still there and were not meant to last (link/same_host.hpp)."""
         return sorted(str(path.relative_to(self.scratch)) for runtime in set(self.runtimes.values())
                       for path in runtime.rglob("*") if not path.name.startswith(("lasting-", "net-")))
 
 
 def copy_for_others(build, place):
-    """Another user may not be let into the folder of the build, which can be anybody's home."""
+    """Another user may have no access to the build's folder, which can be in a home directory."""
     (place / "bin").mkdir(parents=True)
     for program in ("weir", "weir-server", "weir-cli"):
         if (build / "bin" / program).exists():
@@ -142,7 +142,7 @@ def as_user(user):
 
 
 def why_not_here(case, build):
-    """What this machine lacks or forbids, without which the case cannot run; empty: nothing."""
+    """What this machine lacks or forbids for the case; empty: nothing."""
     missing = [path for path in (each.format(programs=programs_of(build), bin=build / "bin") for each in case.needs) if not os.path.exists(path)]
     if missing:
         built = " (CMake said which package it is built with)" if "{programs}" in "".join(case.needs) else ""
@@ -166,12 +166,12 @@ def listening(port_file):
     """The record's byte 18 is set by rdma_listen (verbs/cm/port_space.cpp)."""
     try:
         return port_file.read_bytes()[18:19] == b"\1"
-    except FileNotFoundError:  # replaced under our eyes, or its owner ended
+    except FileNotFoundError:  # replaced meanwhile, or its owner ended
         return False
 
 
 def programs_of(build):
-    """Where CMake puts what is built of programs/."""
+    """Where CMake puts the binaries built from programs/."""
     return build / "tests/interop"
 
 
@@ -233,7 +233,7 @@ def served(run):
 
 
 def clear_up(run):
-    """The next process of an end clears up after a killed one."""
+    """The next process of an end cleans up after a killed one."""
     for end in USERS if run.case.between_hosts or run.case.two_users else ("next",):
         must_succeed(run.start(end, ["ibv_devinfo"]), READY_S)
 
@@ -255,14 +255,14 @@ def killed(run):
     server = run.start_server()
     client = run.start("client", run.case.client)
     victim, survivor = (client, server) if run.case.killed == "client" else (server, client)
-    client.wait_until_it_used_cpu(WORK_S, READY_S)  # of one-sided traffic the server sees nothing
+    client.wait_until_it_used_cpu(WORK_S, READY_S)  # a server does not notice one-sided traffic
     victim.kill()
     status = survivor.wait(NOTICE_S)
     if status == 0:
         raise Failed(f"the {survivor.name} ended with 0 although its partner was killed")
     if status < 0:
         raise Failed(f"the {survivor.name} died of signal {-status} when its partner was killed")
-    if run.leftovers():  # the victim was still being torn down when the survivor looked; then the next process clears up
+    if run.leftovers():  # the victim was still being torn down when the survivor checked; then the next process cleans up
         clear_up(run)
 
 

@@ -1,5 +1,5 @@
-"""Programs of plain TCP that change to RDMA, and back: as it comes, and every few bytes (`weir run --sockets`). What no package that
-tests need brings is skipped where it is not installed."""
+"""Programs with plain TCP that change to RDMA and back: normally, and every few bytes (`weir run --sockets`). Programs without
+a package that the tests may require are skipped if they are not installed."""
 import os
 
 from case import Case
@@ -8,7 +8,7 @@ REDIS_SERVER = ["redis-server", "--port", "{port}", "--bind", "{host}", "--save"
 REDIS_BENCHMARK = ["redis-benchmark", "-h", "{host}", "-p", "{port}", "-q", "-t", "set,get,lrange_600", "-n", "20000"]
 BENCHMARKED = [r"SET: [\d.]+ requests per second", r"GET: [\d.]+ requests per second", r"LRANGE_600 .*: [\d.]+ requests"]
 CHANGING = ["env", "WEIR_SOCKETS_CHANGE_EVERY=997", "WEIR_SOCKETS_AFTER=1"]
-# Each says at its end how many of its connections changed; also to a peer that sleeps.
+# Each reports at its end how many of its connections changed; also to a peer that sleeps.
 REPORTING = ["env", "WEIR_SOCKETS=report", "WEIR_SOCKETS_SLEEPERS=ring"]
 
 
@@ -24,18 +24,19 @@ def script(name, *words):
     return ["sh", f"{{here}}/programs/{name}.sh", *words]
 
 
-# ---- servers behind others: programs/served_files.sh serves what it made in {scratch}, by that program or through it
+# ---- servers behind proxies: programs/served_files.sh serves files from {scratch}, by that program or
+# through it
 
 
 def files(name, *, needs, through=(), **more):
-    """curl asks for whole files and compares them, 60 times on one connection that is kept."""
+    """curl fetches whole files and compares them, 60 times on one persistent connection."""
     return on_sockets(name, script("served_files", name, "{scratch}", "{host}", "{port}"),
                       script("compared_files", "{scratch}", "{host}", "{port}"), expect=[r"^60 files the same$", *map(changed, through)],
                       around=REPORTING, needs=["/usr/bin/curl", *needs], **more)
 
 
 FREE_PORT = """python3 -c 'import socket; one = socket.socket(); one.bind(("127.0.0.1", 0)); print(one.getsockname()[1])'"""
-NOT_ROOT = "nobody" if os.geteuid() == 0 else ""  # these programs want to be somebody else
+NOT_ROOT = "nobody" if os.geteuid() == 0 else ""  # these programs switch to another user
 NGINX, HAPROXY, VARNISH, APACHE = "/usr/sbin/nginx", "/usr/sbin/haproxy", "/usr/sbin/varnishd", "/usr/sbin/apache2"
 POSTGRES = "/usr/lib/postgresql/15/bin"
 JAVA = ["java", "-Xshare:auto", "{here}/programs/NioEcho.java"]
@@ -74,7 +75,7 @@ SOCKETS = [
     files("apache2", needs=[APACHE], through=["curl"], user=NOT_ROOT),
     files("haproxy", needs=[NGINX, HAPROXY], through=["curl"]),
     files("varnish", needs=[NGINX, VARNISH, "/usr/bin/gcc"], through=["curl"]),
-    # A process a connection: the child got it by fork, and is the only one that has it.
+    # One process per connection: the child inherited it by fork, and is the only one that has it.
     on_sockets("postgresql", script("postgres", POSTGRES, "{scratch}", "{host}", "{port}"),
                script("postgres_client", "{host}", "{port}"),
                expect=[r"number of failed transactions: 0 ", r"^sum 100000$", changed("pgbench")], around=REPORTING,
@@ -84,7 +85,7 @@ SOCKETS = [
                expect=[r"^all 200 echoed$", changed("java")], around=REPORTING, needs=["/usr/bin/javac"]),
     on_sockets("java_nio_changing", [*JAVA, "serve", "{host}", "{port}"], [*JAVA, "call", "{host}", "{port}"],
                expect=[r"^all 200 echoed$"], around=CHANGING, needs=["/usr/bin/javac"]),
-    # A peer that cannot be preloaded: it makes its system calls itself.
+    # A peer that cannot be preloaded, because it makes its system calls itself.
     on_sockets("go_client", REDIS_SERVER, ["sh", "-c", "cd {scratch} && GOCACHE={scratch} GO111MODULE=off go run {here}/programs/redis_pings.go {host}:{port}"],
                expect=[r"^5000 answers right$"], needs=["/usr/bin/go"]),
     on_sockets("openssh", script("sshd", "{scratch}", "{host}", "{port}"), script("ssh_client", "{scratch}", "{host}", "{port}"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `weir trace` writes of Debian's programs agrees with what they were asked to do.
+"""What `weir trace` records of Debian's programs agrees with the work they were given.
 
 usage: trace_agrees.py --build DIR      exit status 0: it agrees; 1: what does not is printed; 77: skipped, and why
 
@@ -26,7 +26,7 @@ ITERATIONS = 1000
 MTU = 1024
 RC_ACK = 0x11
 RNR_NAK = 1  # the upper three bits of an AETH's syndrome: IBA table 43
-RPING_PORT = "7174"  # unless told; RDMA ports are the runtime folder's, so nobody else can have it
+RPING_PORT = "7174"  # the default; RDMA ports belong to the runtime folder, so no other program can have it
 NAMES = {0x00: "SEND_FIRST", 0x01: "SEND_MIDDLE", 0x02: "SEND_LAST", 0x04: "SEND_ONLY", 0x06: "WRITE_FIRST", 0x07: "WRITE_MIDDLE",
          0x08: "WRITE_LAST", 0x0a: "WRITE_ONLY", 0x0c: "READ", 0x0d: "RESPONSE_FIRST", 0x0e: "RESPONSE_MIDDLE",
          0x0f: "RESPONSE_LAST", 0x10: "RESPONSE_ONLY", 0x11: "ACK", 0x12: "ATOMIC_ACK", 0x13: "CMP_SWAP", 0x14: "FETCH_ADD"}
@@ -52,7 +52,7 @@ def expect(found, wanted, what):
 
 
 def packets_of(path):
-    """The packets of a pcapng file, without Ethernet."""
+    """The packets of a pcapng file, without their Ethernet headers."""
     data = path.read_bytes()
     at, packets = 0, []
     while at < len(data):
@@ -67,7 +67,7 @@ def packets_of(path):
 
 
 def check_icrc(ip):
-    """By the rule for IPv4 and IPv6, with zlib's CRC-32."""
+    """Computed by the rule for IPv4 and IPv6, with zlib's CRC-32."""
     masked = bytearray(ip[:-4])
     if ip[0] >> 4 == 6:
         start = 40
@@ -84,20 +84,20 @@ def check_icrc(ip):
 
 
 def check_packets(path, per_message):
-    """How many requests were refused: a SEND may find no receive, where the server gets no processor for a while."""
+    """How many requests were refused: a SEND may find no receive if the server gets no processor for a while."""
     names, refused, expected_psn = [], 0, None
     for ip in packets_of(path):
         bth = check_icrc(ip)
         psn = int.from_bytes(bth[9:12], "big")
         if bth[0] == RC_ACK and bth[12] >> 5 == RNR_NAK:
             expect(names.pop(), per_message[0], "what has an RNR NAK")
-            refused, expected_psn = refused + 1, psn  # it comes again, with its number (IBA 9.7.5.2.8)
+            refused, expected_psn = refused + 1, psn  # it is repeated with the same PSN (IBA 9.7.5.2.8)
             continue
         names.append(NAMES.get(bth[0], hex(bth[0])))
         answer = bth[0] in (0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12)
         if expected_psn is not None and not answer:
             expect(psn, expected_psn, f"PSN of packet {len(names)}")
-        if bth[0] not in (0x11, 0x12, 0x0c):  # a READ's answer takes the numbers, from the READ's own on
+        if bth[0] not in (0x11, 0x12, 0x0c):  # the responses to a READ use the PSNs from the READ's own on
             expected_psn = psn + 1 & 0xffffff
     expect(names, per_message * ITERATIONS, "packets")
     return refused
@@ -124,7 +124,7 @@ def wait_for_rdma_listener(runtime, port):
 
 
 def run_pair(build, scratch, port, server_command, client_command, trace_options):
-    """Until both have ended well; the client is traced."""
+    """Waits until both have ended successfully; the client is traced."""
     environment = {**os.environ, "WEIR_RUNTIME_DIR": str(scratch / "runtime")}
     server = Program("server", [str(build / "bin/weir"), "run", "--", *server_command], environment)
     client = None
@@ -180,12 +180,12 @@ def run_shared_receives(build, scratch):
 
 
 def run_connection(build, scratch):
-    """The events of a connection, in their order; rping's own port."""
+    """The events of a connection, in order; on rping's own port."""
     log = scratch / "cm.log"
     server = ["rping", "-s", "-a", "127.0.0.1", "-C", "3"]
     run_pair(build, scratch, RPING_PORT, server, ["rping", "-c", "-a", "127.0.0.1", "-C", "3"], ["--log", str(log)])
     events = [line.split(" cm ")[1].split()[0] for line in log.read_text().splitlines() if " cm " in line]
-    expected = ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED"]  # it ends without waiting for the last
+    expected = ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED"]  # it ends without waiting for the last event
     expect(events[:3], [f"RDMA_CM_EVENT_{name}" for name in expected], "events")
     print("rping:", ", ".join(events))
 

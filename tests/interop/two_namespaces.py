@@ -1,11 +1,11 @@
-"""Two network namespaces joined by a wire (veth), as two hosts are: made by any user, gone with the test.
+"""Two network namespaces joined by a wire (veth), like two hosts: any user can make them, and they end with the test.
 
 Both are of one user namespace of their own, so that no privilege is needed. `why_not()` says what a machine forbids.
 """
 import subprocess
 import time
 
-# Of each kind in the order of their GIDs: a kind's place here is its GID index at both ends.
+# For each kind, in the order of the GIDs: a kind's place in this list is its GID index at both ends.
 ADDRESSES = {
     "ipv4": {"server": "10.77.0.1", "client": "10.77.0.2"},
     "ipv6": {"server": "fd77::1", "client": "fd77::2"},
@@ -23,7 +23,8 @@ class TwoNamespaces:
         theirs = str(self.holders["client"].pid)
         self.run("server", "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", theirs)
         for end in self.holders:
-            # No address but these, and each at once: the kernel would first ask the wire whether somebody has it.
+            # No other addresses, and these at once: otherwise the kernel first asks the wire whether another
+            # host has them.
             self.run(end, "ip", "link", "set", "wire", "addrgenmode", "none")
             for kind, prefix, at_once in (("ipv4", 24, []), ("ipv6", 64, ["nodad"]), ("link_local", 64, ["nodad"])):
                 address = ADDRESSES[kind][end].partition("%")[0]
@@ -32,12 +33,12 @@ class TwoNamespaces:
                 self.run(end, "ip", "link", "set", link, "up")
 
     def enter(self, end):
-        """What runs a command there."""
+        """The words that run a command there."""
         pid = str(self.holders[end].pid)
         return ["nsenter", "--target", pid, "--user", "--net", "--preserve-credentials", "--"]
 
     def _hold(self, command):
-        """The command, once the process that it becomes sleeps in its namespace."""
+        """Starts the command; returns once the process that becomes it sleeps in its namespace."""
         holder = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + READY_S
         while open(f"/proc/{holder.pid}/comm").read().strip() != "sleep":

@@ -1,9 +1,9 @@
-"""Cases again with their ends as two users of this host, between whom packets go by unix sockets (link/users)."""
+"""Cases again with their ends as two users of this host, between whom packets travel through unix sockets (link/users)."""
 import dataclasses
 
 from case import HOST, Case
 
-# Of `make test`; the others only in the long form.
+# Those in `make test`; the others run only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "ibv_uc_pingpong.default", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default",
          "ib_read_bw.size_4096", "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "killed.ib_write_bw.client", "ibv_ud_pingpong.default",
          "udaddy", "ib_send_bw.ud.five"]
@@ -19,7 +19,7 @@ SELECTION = [
 ]
 
 
-# A server under an account of its own, and one of its users.
+# A server under its own account, and one of its users.
 SERVER = ["{bin}/weir-server", "--port", "0", "--rdma-port", "{port}"]
 CLIENT = ["{bin}/weir-cli", "--rdma", "-h", HOST, "-p", "{port}"]
 OURS = [

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs UCX's own unit tests of its verbs and rdma_cm transports on the software NIC, and compares with what is expected.
+"""Runs UCX's own unit tests of its verbs and rdma_cm transports on the software NIC, and compares with the expected results.
 
 usage: WEIR_UCX_GTEST=PROGRAM ucx_suite.py --build DIR [FILTER ...]     FILTER: of gtest, instead of those below
 
@@ -28,7 +28,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 FILTERS = ("rc_verbs/*", "ud_verbs/*", "*rdmacm*")
-LIMIT_S = 900  # of one filter
+LIMIT_S = 900  # for one filter
 
 
 def expectations():
@@ -49,7 +49,7 @@ def outcomes(report):
 
 
 def run(build, program, pattern, scratch):
-    """({test: outcome}, the last lines of output). A run that dies leaves no report: the test that it was at has died."""
+    """({test: outcome}, the last lines of output). A run that dies leaves no report; the test that it was running has died."""
     report = scratch / "report.json"
     done, skip = {}, []
     while True:

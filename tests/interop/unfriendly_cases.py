@@ -1,11 +1,11 @@
-"""Cases again where the machine is less friendly: process_vm_* refused, strangers' pid numbers, no privileges.
+"""Cases again on a less friendly machine: process_vm_* refused, foreign pid numbers, no privileges.
 
 What an operation costs there is not what these look at, so they are a selection: every opcode, both directions, events,
 sizes of one copy lane and of many, and one end killed.
 """
 import dataclasses
 
-# Of `make test`; the others only in the first place below and in the long form.
+# Those in `make test`; the others run only in the first environment below and in the long form.
 SHORT = ["ibv_rc_pingpong.size_1M_checked", "rping.size_60000", "ib_write_lat.default", "ib_atomic_lat.fetch_and_add"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.events_checked_new_send", "ibv_uc_pingpong.default", "ibv_ud_pingpong.events_checked",
@@ -28,7 +28,8 @@ PLACES = {
     "pid_namespaces_without_proc": dict(around=IN_NAMESPACES, in_shm=True),
     "nobody": dict(user="nobody"),
 }
-# Movers copy there, so that valgrind sees who wrote what a peer wrote. perftest loses memory of its own.
+# There, threads of the target copy, so that valgrind sees what a peer wrote. perftest leaks memory of its
+# own.
 VALGRIND = ["valgrind", "--error-exitcode=9", "--fair-sched=yes"]
 NOTHING_LOST = ["--leak-check=full", "--errors-for-leak-kinds=definite"]
 UNDER_VALGRIND = ["ibv_rc_pingpong.checked", "ibv_ud_pingpong.default", "ibv_srq_pingpong.default", "rping.displayed",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `weir trace --pcap` and `weir stat` say of packets between hosts agrees with what the kernel saw of them.
+"""What `weir trace --pcap` and `weir stat` report about packets between hosts agrees with what the kernel saw.
 
 usage: wire_agrees.py --build DIR      exit status 0: it agrees; 1: what does not is printed; 77: skipped, and why
 
@@ -29,13 +29,13 @@ from trace_agrees import LIMIT_S, RPING_PORT, Disagrees, check_icrc, check_with_
 
 ROCE_PORT = 4791
 ROUNDS = 5
-HOW = ["-C", str(ROUNDS), "-S", "1500", "-V"]  # as both ends of rping want it
+HOW = ["-C", str(ROUNDS), "-S", "1500", "-V"]  # what both ends of rping need
 UDP, IPV4, IPV6 = 17, 0x0800, 0x86dd
 HEARD = "every packet is heard from now on"
 
 
 def plain(ip):
-    """An IP packet without what the two cannot agree on; None: not RoCE."""
+    """An IP packet without the parts in which the two cannot agree; None: not RoCE."""
     version = ip[0] >> 4
     header, protocol = (20, ip[9]) if version == 4 else (40, ip[6])
     if protocol != UDP or int.from_bytes(ip[header + 2:header + 4], "big") != ROCE_PORT:
@@ -52,18 +52,18 @@ def source_of(ip):
 
 
 def listen(interface, path):
-    """Writes each packet of RoCE that passes there to the file, in hexadecimal, until it is told to end."""
+    """Writes each RoCE packet that passes to the file, in hexadecimal, until it is told to stop."""
     told_to_end = []
     signal.signal(signal.SIGTERM, lambda *_: told_to_end.append(True))
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as every, open(path, "w", encoding="ascii") as out:
-        every.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)  # as much as it may: more than rping sends
+        every.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)  # the largest allowed: more than rping sends
         every.bind((interface, 0))
         every.settimeout(0.1)
         print(HEARD, flush=True)
         while True:
             try:
                 frame = every.recv(1 << 17)
-            except TimeoutError:  # what came before the signal is taken, too
+            except TimeoutError:  # packets from before the signal are read, too
                 if told_to_end:
                     break
                 continue
@@ -75,7 +75,7 @@ def listen(interface, path):
 
 
 def mark(interface):
-    """As a congested switch would: of each packet of RoCE that may be marked a marked copy follows it, until it is told to end."""
+    """Acts like a congested switch: sends a marked copy after each RoCE packet that may be marked, until it is told to stop."""
     capable, marked = 2, 3
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as every:
         every.bind((interface, 0))
@@ -88,7 +88,7 @@ def mark(interface):
             if frame[15] & marked != capable:
                 continue
             frame[15] |= marked
-            frame[24:26] = frame[40:42] = b"\0\0"  # the checksums: of UDP none
+            frame[24:26] = frame[40:42] = b"\0\0"  # the checksums; UDP has none
             total = sum(int.from_bytes(frame[at:at + 2], "big") for at in range(14, 34, 2))
             total = (total & 0xffff) + (total >> 16)
             frame[24:26] = (~(total + (total >> 16)) & 0xffff).to_bytes(2, "big")
@@ -96,7 +96,7 @@ def mark(interface):
 
 
 class Ends:
-    """Programs at both, of a runtime folder that they share."""
+    """Programs at both ends, with a shared runtime folder."""
 
     def __init__(self, build, namespaces, scratch):
         self.build, self.namespaces, self.runtime = build, namespaces, scratch / "runtime"
@@ -146,7 +146,7 @@ def run_traced(ends, scratch, kind):
     traced = collections.Counter(plain(packet) for packet in packets)
     in_order = [bytes.fromhex(line) for line in heard.read_text().split()]
     seen = collections.Counter(in_order)
-    # What the server still sent, or repeated, when the client had ended came to nobody.
+    # Packets that the server still sent, or repeated, after the client had ended were not received.
     theirs = ipaddress.ip_address(address.partition("%")[0])
     while in_order and source_of(in_order[-1]) == theirs and seen[in_order[-1]] > traced[in_order[-1]]:
         seen[in_order.pop()] -= 1
@@ -203,7 +203,7 @@ def main():
         return SKIPPED
     namespaces = two_namespaces.TwoNamespaces()
     try:
-        for end in namespaces.holders:  # batches are cut up before the packet socket looks
+        for end in namespaces.holders:  # batches are split before the packet socket sees them
             namespaces.run(end, "ip", "link", "set", "wire", "gso_max_segs", "1")
         runs = [(kind, lambda ends, scratch, kind=kind: run_traced(ends, scratch, kind)) for kind in two_namespaces.ADDRESSES]
         runs.append(("weir stat", lambda ends, scratch: run_watched(ends)))

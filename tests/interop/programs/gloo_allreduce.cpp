@@ -23,7 +23,7 @@ namespace {
 using Context = std::shared_ptr<gloo::rendezvous::Context>;
 using Numbers = std::vector<std::int64_t>;
 
-// 0, 1, 2 .. times this rank's factor.
+// 0, 1, 2 ... times this rank's factor.
 Numbers numbers_of(int rank, std::size_t count) {
   Numbers numbers(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -43,8 +43,8 @@ bool is_sum(const Numbers& numbers, int ranks) {
 }
 
 // Gloo's algorithms end with sends that they do not wait for, and its buffers may not be destroyed before
-// those are done. Completions of a pair come in order: when a last message each way is done, so is everything
-// before it.
+// those complete. Completions of a pair are in order: once a last message each way has completed, everything
+// before it has.
 void settle(const Context& context, int rank, int ranks) {
   const auto slot = static_cast<int>(context->nextSlot());
   for (int other = 0; other < ranks; ++other) {
@@ -61,7 +61,7 @@ void settle(const Context& context, int rank, int ranks) {
   }
 }
 
-// No rank sends before every rank polls, so that the thread for events has nothing to do from the start.
+// No rank sends before every rank polls, so that the event thread has nothing to do from the start.
 void poll_from_now_on(const Context& context, gloo::rendezvous::FileStore& store, int rank, int ranks) {
   std::vector<std::string> everybody;
   for (int other = 0; other < ranks; ++other) {

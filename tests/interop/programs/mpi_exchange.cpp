@@ -25,8 +25,8 @@ void require(bool holds, const char* what) {
   }
 }
 
-// A message starts at rank 0 and goes once around; each rank adds 1 to every number of it. Small ones are
-// sent eagerly, the large ones by rendezvous, which reads them from the sender's memory.
+// A message starts at rank 0 and goes around once; each rank adds 1 to all of its numbers. Small messages are
+// sent eagerly, large ones by rendezvous, which reads them from the sender's memory.
 void ring() {
   const int next = (rank + 1) % ranks;
   const int previous = (rank + ranks - 1) % ranks;
@@ -65,8 +65,8 @@ void allreduce() {
   }
 }
 
-// One row of temperatures, its ends held at 0 and 100; a step replaces each by the mean of its neighbours and
-// itself.
+// One row of temperatures with its ends held at 0 and 100; a step replaces each by the mean of itself and its
+// neighbours.
 constexpr std::size_t cells = 24'000;
 constexpr int steps = 400;
 
@@ -93,7 +93,7 @@ std::vector<double> heat_alone() {
   return now;
 }
 
-// The same arithmetic in the same order on strips, with a cell of each neighbour at both ends: equal to the
+// The same arithmetic in the same order on strips, with one cell of each neighbour at both ends: equal to the
 // last bit.
 void heat() {
   const std::size_t width = cells / static_cast<std::size_t>(ranks);
@@ -128,7 +128,7 @@ void heat() {
   }
 }
 
-// Everybody adds to a counter of rank 0 and puts its own number into a place at every rank.
+// Every rank adds to a counter at rank 0 and puts its own number into a place at every rank.
 void window() {
   constexpr int turns = 50;
   std::vector<std::int64_t> memory(static_cast<std::size_t>(ranks) + 1);

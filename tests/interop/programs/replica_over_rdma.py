@@ -1,4 +1,4 @@
-"""A weir-server that follows another one over RDMA: a snapshot of many packets, then changes. Prints what both have in the end.
+"""A weir-server replicates another over RDMA: a snapshot of many packets, then changes. Prints what both have in the end.
 
   replica_over_rdma.py BINARIES HOST PORT SCRATCH
 """

@@ -87,7 +87,7 @@ class Victim {
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
 };
 
-// One attempt to be the other end.
+// One attempt to pass for the other end.
 class Attempt {
  public:
   Attempt(const sockaddr_in& to, const FarRequest& request) : channel_(rdma_create_event_channel()) {
@@ -129,7 +129,7 @@ class Attempt {
 
   bool taken() const { return taken_; }
 
-  // The server's hello, sent back to it.
+  // The server's own hello, sent back to it.
   void echo() {
     ibv_wc done{};
     const auto until = Clock::now() + std::chrono::seconds(20);

@@ -88,7 +88,7 @@ def compare_stream(connection, seed, peer):
 
 
 class Ahead:
-    """What was read beyond a piece comes first."""
+    """Bytes that were read beyond a piece come first."""
 
     def __init__(self, connection, bytes_ahead):
         self.connection, self.ahead = connection, bytes_ahead
@@ -108,7 +108,7 @@ def talk(connection, seed, asks):
         if asks:
             connection.sendall(question)
             assert receive_exactly(connection, len(answer)) == answer
-            time.sleep(0.001)  # agreeing is in the background
+            time.sleep(0.001)  # the ends agree in the background
         else:
             assert receive_exactly(connection, len(question)) == question
             connection.sendall(answer)

@@ -51,7 +51,7 @@ struct Received {
   std::vector<Bytes> tensors;
 };
 
-// Into `memory`, which is used again where it has the right size.
+// Receives into `memory`, which is reused if it has the right size.
 void receive(Pipe& pipe, Received& into) {
   std::promise<Descriptor> described;
   pipe.readDescriptor([&](const Error& error, Descriptor descriptor) {
@@ -91,7 +91,7 @@ void send(Pipe& pipe, std::string metadata, std::vector<Bytes>& tensors) {
   done.get_future().get();
 }
 
-// A message's metadata say what to do: "echo", "end", or how many bytes are wanted.
+// A message's metadata say what to do: "echo", "end", or how many bytes to send.
 void serve(const std::string& transport, const std::string& port) {
   const auto context = context_of(transport);
   const auto listener = context->listen({transport + "://127.0.0.1:" + port});
