@@ -33,7 +33,7 @@ TEST(Buffer, GroupTakesGuaranteedThenSharedThenHeadroomAndGivesBackInOppositeOrd
   for (int i = 0; i < 20; ++i) EXPECT_EQ(admit(pool, group, 1), Admission::over);
   EXPECT_EQ(admit(pool, group, 1), Admission::dropped);
   EXPECT_EQ(group.dropped, 1u);
-  release(pool, group, 25);  // the headroom and five of the shared ones
+  release(pool, group, 25);  // the headroom, and five of the shared cells
   EXPECT_EQ(group.used_headroom, 0u);
   EXPECT_EQ(group.used_shared, 45u);
   release(pool, group, 45 + 10);
@@ -54,12 +54,12 @@ TEST(Buffer, SharedHeadroomPoolEndsForAllWhenItIsFull) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(admit(pool, one, 1), Admission::over);
   EXPECT_EQ(admit(pool, one, 1), Admission::dropped);  // its own limit
   for (int i = 0; i < 10; ++i) EXPECT_EQ(admit(pool, other, 1), Admission::over);
-  EXPECT_EQ(admit(pool, other, 1), Admission::dropped);  // the pool's
+  EXPECT_EQ(admit(pool, other, 1), Admission::dropped);  // the pool's limit
   release(pool, one, 1);
   EXPECT_EQ(admit(pool, other, 1), Admission::over);
 }
 
-// SAI: XON when usage <= max(XON_TH, limit - XON_OFFSET_TH), and nothing is left in headroom.
+// SAI: XON when usage <= max(XON_TH, limit - XON_OFFSET_TH) and the headroom is empty.
 struct Resume {
   const char* name;
   std::uint32_t used, headroom_used, xon, offset;

@@ -41,7 +41,7 @@ TEST_P(Calendar, gives_keys_in_order) {
       continue;
     }
     ASSERT_EQ(events.top(), *expected.begin()) << "step " << step;
-    // Time may also stand before the first event, when something else happened there.
+    // Time may also stop before the first event, if something else happened there.
     now = random.below(4) == 0 ? now : PortEvents::time_of(events.top());
     expected.erase(expected.begin());
     if (random.below(2) == 0) {

@@ -32,7 +32,8 @@ TEST(Incast, TakesAsLongAsTheReceiversLink) {
     ASSERT_NE(result.arrived, no_time);
     last = std::max(last, result.arrived);
   }
-  // 60 x 1 MB in frames of 1048 bytes for 1000: 5.030 ms, and less than 1 % for the way and PFC's stops.
+  // 60 x 1 MB, in frames of 1048 bytes for 1000 of payload: 5.030 ms, plus less than 1 % for the path and
+  // PFC's pauses.
   EXPECT_GE(to_us(last), 5030.4);
   EXPECT_LE(to_us(last), 5030.4 * 1.01);
   EXPECT_EQ(simulation.totals().lossless_drops, 0u);
@@ -85,7 +86,7 @@ void PrintTo(const Division& row, std::ostream* out) { *out << row.queues << " q
 class DynamicThreshold : public testing::TestWithParam<Division> {};
 
 TEST_P(DynamicThreshold, GivesEachCongestedQueueItsShare) {
-  // alpha B / (1 + n alpha); each ingress is congested by a sender of its own towards one stopped receiver.
+  // alpha B / (1 + n alpha); each ingress is congested by its own sender towards one stopped receiver.
   const std::uint64_t pool = 4'092'016;
   const auto [queues, alpha] = GetParam();
   SmallSwitch small;
@@ -94,7 +95,7 @@ TEST_P(DynamicThreshold, GivesEachCongestedQueueItsShare) {
   const auto network = star(small, queues + 1);
   Experiment run = incast(queues, 20'000'000);
   run.duration = 1 * ticks_per_ms;
-  run.storms.push_back({0, run.duration, queues, 3});  // the receiver takes nothing
+  run.storms.push_back({0, run.duration, queues, 3});  // the receiver accepts nothing
   Simulation simulation(network.fabric, run);
   simulation.run_all();
   const double share = alpha * static_cast<double>(pool) / (1 + queues * alpha);
@@ -111,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Closed, DynamicThreshold,
                          [](const auto& row) { return "row" + std::to_string(row.index); });
 
 TEST(Pause, RunsOutAfterItsQuanta) {
-  // 65535 quanta of 512 bits at 100 Gb/s are 335.54 us: one XOFF, and silence for so long.
+  // 65535 quanta of 512 bits at 100 Gb/s are 335.54 us: one XOFF, then silence for that long.
   const auto network = star({}, 2);
   Experiment run = bare_run();
   run.flows.push_back(flow(0, 1, 2'000'000));
@@ -169,7 +170,8 @@ TEST(Lossy, IncastDropsAndGoesBack) {
   EXPECT_EQ(simulation.totals().pfc_frames, 0u);
 }
 
-// Five switches in a ring with a host each; flows from i to i + hops, the short way round by static routes.
+// Five switches in a ring with one host each; flows from i to i + hops, the short way around by static
+// routes.
 struct Ring {
   Builder builder;
   std::vector<std::uint32_t> switches, clockwise;

@@ -1,4 +1,4 @@
-// What a user learns from a run: collectives, and what the default congestion control costs and leaves.
+// The results that a user sees: collectives, and what the default congestion control costs and leaves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ Summary outcome(const Scenario& scenario) {
   return summarize(simulation, false);
 }
 
-// 4 hosts, 3/4 of 4 MB a step each way: what NCCL calls bus bandwidth is what every link carried.
+// 4 hosts, 3/4 of 4 MB each way: what NCCL calls bus bandwidth is what every link carried.
 TEST(Collective, ring_and_all_to_all_have_a_time_and_a_bus_bandwidth) {
   const auto scenario = must_read(network + R"(
 [simulation]
@@ -51,7 +51,7 @@ bytes = "1MB"
   EXPECT_EQ(results[0].finished, 24u);
   EXPECT_EQ(results[0].bytes, 4'000'000u);
   EXPECT_NEAR(results[0].bus_gbps, 4e6 * 8 * 1.5 / (results[0].completion_us * 1000), 1e-6);
-  EXPECT_GT(results[0].bus_gbps, 70);  // of 100G links
+  EXPECT_GT(results[0].bus_gbps, 70);  // with links of 100G
   EXPECT_LT(results[0].bus_gbps, 100);
   EXPECT_EQ(results[1].kind, "all-to-all");
   EXPECT_EQ(results[1].bytes, 4'000'000u);
@@ -90,7 +90,7 @@ double milliseconds(const std::string& traffic, const char* settings) {
   return summary.last_arrival_us / 1000;
 }
 
-// Congestion control may cost something; the default must not cost what no NIC's owner would accept.
+// Congestion control may cost something, but the default must not cost more than users would accept.
 TEST(DefaultDcqcn, is_near_what_the_links_could_do) {
   constexpr const char* none = "[transport]\ncongestion_control = \"none\"\n";
   const std::string incast = "[[workload]]\nkind = \"incast\"\nsenders = 15\nbytes = \"2MB\"\n";
@@ -131,7 +131,7 @@ TEST(Knobs, all_of_dcqcn_can_be_turned) {
   EXPECT_EQ(p.increase_bytes, 0u);
 }
 
-// What a switch is told and what is simulated share one answer to which priority is served first.
+// The switch configuration and the simulation must agree on which priority is served first.
 TEST(Scheduling, control_traffic_is_strict_only_where_the_file_says_so) {
   for (const bool strict : {false, true}) {
     const auto scenario = must_read(incast_of_two + (strict ? "[scheduling]\nstrict = [6]\n" : ""));

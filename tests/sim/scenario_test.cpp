@@ -1,4 +1,4 @@
-// Scenario files: what they become, what is refused, and that equal runs give equal bytes.
+// Scenario files: their results, what is refused, and that equal runs give equal bytes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST(Scenario, AnotherSeedIsAnotherRun) {
   EXPECT_NE(run(scenario, scenario.knobs).everything, run(scenario, other).everything);
 }
 
-// Of those that the file leaves open: what it names is not turned from outside.
+// For settings that the file leaves open: what it names cannot be changed from outside.
 TEST(Scenario, TurnedKnobsReachWhatTheFileLeavesToThem) {
   const auto scenario = must_read(network + R"(
 [[workload]]
@@ -118,7 +118,7 @@ TEST(Sweep, IsTheSameHoweverItIsSplit) {
   const auto many = sweep(scenario, scenario.knobs, axes, 4, stop, {});
   EXPECT_EQ(last, 4u);
   EXPECT_EQ(sweep_csv(axes, one), sweep_csv(axes, many));
-  EXPECT_NE(one[0].summary.totals.pfc_frames, one[2].summary.totals.pfc_frames);  // alpha does something
+  EXPECT_NE(one[0].summary.totals.pfc_frames, one[2].summary.totals.pfc_frames);  // alpha has an effect
 }
 
 TEST(Sweep, PicturesNameTheValuesAsTheyWereGiven) {
@@ -150,7 +150,7 @@ TEST(Scenario, InterruptedRunIsMarkedPartial) {
   EXPECT_NE(html_report(simulation, summary, {}).find("Partial:"), std::string::npos);
 }
 
-// Five switches in a ring, each host sending two on: what stands still after half a millisecond.
+// Five switches in a ring, each host sending to the one two hops on: a standstill after half a millisecond.
 const std::string standing_still = R"(
 name = "ring"
 [routing]
@@ -190,7 +190,7 @@ TEST(Report, TimeEndsSoonAfterTheLastThingThatHappened) {
   EXPECT_EQ(to_us(simulation.now()), 40'000);
   EXPECT_GT(end_of_interest(simulation), simulation.incidents()[0].time);
   EXPECT_LT(to_us(end_of_interest(simulation)), 1.3 * to_us(simulation.incidents()[0].time));
-  // Standing still is two samples, not two hundred; before, there are enough to see how it came.
+  // A standstill is two samples, not two hundred; before it there are enough to show how it came.
   const auto& moments = simulation.series().totals;
   EXPECT_LE(std::ranges::count_if(moments, [](const auto& row) { return to_us(row.time) > 3000; }), 2);
   EXPECT_GE(std::ranges::count_if(moments, [](const auto& row) { return to_us(row.time) < 200; }), 8);
@@ -241,7 +241,7 @@ bytes = "1MB"
   ASSERT_GE(results.incidents.size(), 2u);
   EXPECT_EQ(results.incidents.front().kind, Incident::Kind::storm_detected);
   EXPECT_EQ(results.incidents.back().kind, Incident::Kind::storm_over);
-  EXPECT_EQ(results.summary.finished, 8u);  // by going back for what was dropped
+  EXPECT_EQ(results.summary.finished, 8u);  // by retransmitting what was dropped
   EXPECT_GT(results.summary.totals.egress_drops, 0u);
 }
 
@@ -272,7 +272,7 @@ bytes = "5MB"
     return slowdowns;
   };
   const auto shared = times(must_read(flows));
-  EXPECT_GT(shared[0], 1.9);  // 15 to 14: the lossless one is a little earlier
+  EXPECT_GT(shared[0], 1.9);  // 15 to 14: the lossless flow starts a little earlier
   EXPECT_LT(shared[0], shared[1]);
   const auto strict = times(must_read(flows + "[scheduling]\nstrict = [5]\n"));
   EXPECT_LT(strict[1], 1.01);
@@ -335,8 +335,9 @@ TEST(SizeDistribution, SamplesHaveItsMean) {
 }
 
 TEST(Flow, NeedsLessThanAKilobyte) {
-  EXPECT_LT(sizeof(FlowSpec) + sizeof(FlowResult) + sizeof(std::uint32_t), 128u);  // that waits or is over
-  EXPECT_LT(sizeof(Flow) + 2 * sizeof(Path), 256u);                                // more, while it is alive
+  // A flow that waits or is over takes little memory, and an active one not much more.
+  EXPECT_LT(sizeof(FlowSpec) + sizeof(FlowResult) + sizeof(std::uint32_t), 128u);
+  EXPECT_LT(sizeof(Flow) + 2 * sizeof(Path), 256u);
 }
 
 struct Refusal {

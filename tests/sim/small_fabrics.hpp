@@ -45,7 +45,7 @@ struct Builder {
     fabric.nodes.push_back({name, false, 0});
     return static_cast<std::uint32_t>(fabric.nodes.size() - 1);
   }
-  // A host and its cable to `at`. Gives its address.
+  // Adds a host and its cable to `at`; returns its address.
   std::uint32_t add_host(std::uint32_t at, double speed = 0) {
     fabric.nodes.push_back({std::string("h").append(std::to_string(fabric.hosts.size())), true, none});
     const auto node = static_cast<std::uint32_t>(fabric.nodes.size() - 1);
@@ -53,7 +53,7 @@ struct Builder {
     host_ports.push_back(connect(node, at, speed));
     return static_cast<std::uint32_t>(fabric.hosts.size() - 1);
   }
-  // Gives the port at `a`; the one at `b` is its successor.
+  // Adds a link; returns the port at `a`. The port at `b` is the next one.
   std::uint32_t connect(std::uint32_t a, std::uint32_t b, double speed = 0) {
     const auto first = static_cast<std::uint32_t>(fabric.ports.size());
     for (const bool second : {false, true}) {
@@ -85,7 +85,7 @@ struct Builder {
     routes.count.push_back(static_cast<std::uint32_t>(ports.size()));
     routes.ports.insert(routes.ports.end(), ports);
   }
-  // The switch's port that faces a host.
+  // The switch's port towards a host.
   std::uint32_t facing(std::uint32_t host) const { return host_ports[host] + 1; }
 
   std::uint32_t headroom = 0;
@@ -102,7 +102,7 @@ inline Builder star(const SmallSwitch& small, unsigned hosts) {
   return builder;
 }
 
-// Frames of 1048 bytes and nothing between them, as the oracles count.
+// Frames of 1048 bytes without gaps, as in the oracles.
 inline Experiment bare_run() {
   Experiment run;
   run.transport.mtu_bytes = 1000;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir sim --telemetry and weir collector: what was counted arrives, whatever happens to the collector.
+"""weir sim --telemetry and weir collector: all counts arrive, whatever happens to the collector.
 
 usage: telemetry_test.py WEIR
 """
@@ -73,7 +73,7 @@ def start(folder, address, *words):
 
 
 def end(process):
-    """What it said of notifications: delivered, pushed, dropped."""
+    """The numbers of notifications that it reported: delivered, pushed, dropped."""
     _, error = process.communicate(timeout=100)
     assert process.returncode == 0, error
     found = re.search(r"(\d+) of (\d+) notifications delivered(?:, (\d+) DROPPED)?", error)
@@ -82,7 +82,7 @@ def end(process):
 
 
 def said(*files):
-    """The lines of files, as a set, with time counted from the first."""
+    """The lines of files, as a set, with times relative to the first."""
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     first = min(line["timestamp"] for line in lines)
     return {(line["timestamp"] - first, line["device"], line["path"], json.dumps(line["values"])) for line in lines}
@@ -157,7 +157,7 @@ def a_full_queue_drops_the_oldest_and_says_so(folder):
     delivered, pushed, dropped = end(start(folder, probe.address, "--telemetry-queue", "20KB", "--telemetry-wait", "0"))
     assert delivered == 0 and dropped == pushed > 100, (delivered, pushed, dropped)
     process = start(folder, probe.address, "--telemetry-queue", "20KB", "--telemetry-wait", "60000")
-    process.stdout.readline()  # the summary: the run is over, the sender waits
+    process.stdout.readline()  # the summary: the run is over, and the sender waits
     collector = Collector(folder, probe.port)
     delivered, pushed, dropped = end(process)
     collector.stop()
@@ -176,7 +176,7 @@ def garbage_from_peers_disturbs_nobody(folder):
                 try:
                     peer.sendall(greetings[turn % 3] + noise.randbytes(noise.randrange(1, 3000)))
                 except OSError:
-                    pass  # it hung up, as it may
+                    pass  # it may have closed the connection
     delivered, pushed, _ = end(start(folder, collector.address))
     assert delivered == pushed > 100
     assert "weir_collector_notifications_total" in collector.page()

@@ -15,7 +15,7 @@ Scenario must_read(const std::string& text) {
   return std::move(*scenario);
 }
 
-// Three hosts, each with a link to each of two switches that have none between them.
+// Three hosts, each with a link to each of two switches that are not connected to each other.
 std::string two_rails() {
   std::string text =
       "[[switch]]\nname = \"s1\"\nmodel = \"generic-32m\"\n"
@@ -47,9 +47,9 @@ TEST(HostWithTwoLinks, SendsAndReceivesOverBoth) {
     const auto& name = prepared.fabric.nodes[prepared.fabric.ports[p].node].name;
     if (name != "h1" && name != "h2") continue;
     EXPECT_GT(simulation.queue(p, 3).sent_bytes, 4u * 2'000'000) << name;  // of sixteen flows
-    EXPECT_GT(simulation.queue(p, 6).sent_packets, 0u) << name;            // answers leave where data came
+    EXPECT_GT(simulation.queue(p, 6).sent_packets, 0u) << name;            // answers use the same link
   }
-  // One link would take 16 times 2 MB at 100 Gb/s, 2.56 ms and more.
+  // One link would need 2.56 ms or more for 16 times 2 MB at 100 Gb/s.
   EXPECT_LT(to_us(simulation.now()), 2000);
 }
 

@@ -1,4 +1,4 @@
-// Other victims: PFC stops a link for all its flows, and bandwidth is shared by port, not by flow.
+// Innocent victims: PFC stops a link for all its flows, and bandwidth is shared by port, not by flow.
 #include <gtest/gtest.h>
 
 #include "tests/sim/small_fabrics.hpp"
@@ -14,7 +14,7 @@ void times_in_ticks(rnic::congestion::DcqcnParameters& dcqcn) {
 // Two switches and a link of 400 Gb/s: `near` hosts at the first, `far` at the second.
 struct TwoSwitches {
   Builder builder;
-  std::uint32_t between = 0;  // the port of the first towards the second
+  std::uint32_t between = 0;  // the first switch's port towards the second
 
   TwoSwitches(const SmallSwitch& small, unsigned near, unsigned far) : builder(small) {
     const auto first = builder.add_switch("s0"), second = builder.add_switch("s1");
@@ -39,8 +39,7 @@ void PrintTo(const Case& row, std::ostream* out) { *out << row.name; }
 
 class Victim : public testing::TestWithParam<Case> {};
 
-// Hosts 0, 1 and 2 fill host 4's link; host 3 sends to host 5, which nobody else does, over the same link
-// between the switches.
+// Hosts 0, 1 and 2 fill host 4's link; host 3 alone sends to host 5, over the same link between the switches.
 TEST_P(Victim, OfAnIncastItHasNoPartIn) {
   SmallSwitch small;
   if (GetParam().dcqcn) small.wred = {40'000, 160'000, 0.2};
@@ -63,16 +62,16 @@ TEST_P(Victim, OfAnIncastItHasNoPartIn) {
   EXPECT_EQ(simulation.totals().lossless_drops, 0u);
 }
 
-// PFC only: the link carries what host 4's link drains, by turns, so the victim gets as much as each culprit:
-// a third of its own link's speed, once the queue is gone that it found.
+// With PFC only, the link carries what host 4's link drains, by turns, so the victim gets as much as each
+// culprit: a third of its own link's speed, once the initial queue is gone.
 INSTANTIATE_TEST_SUITE_P(All, Victim,
                          testing::Values(Case{"same_priority", false, 3, 2.9, 3.3},
                                          Case{"same_priority_with_dcqcn", true, 3, 1, 1.6},
                                          Case{"another_priority", false, 5, 1, 1.05}),
                          [](const auto& row) { return row.param.name; });
 
-// Two flows come through one port, a third has a port of its own: PFC stops ports, so the third gets half of
-// the receiver's link and the others a quarter each.
+// Two flows arrive through one port, a third through its own: PFC stops ports, so the third gets half of the
+// receiver's link and the others a quarter each.
 TEST(Unfairness, PfcSharesByPortAndNotByFlow) {
   SmallSwitch small;
   const TwoSwitches network(small, 2, 2);  // hosts 0 and 1 share the link between; host 2 sits with host 3
@@ -83,20 +82,19 @@ TEST(Unfairness, PfcSharesByPortAndNotByFlow) {
   const auto sent = [&](std::uint32_t host) {
     return static_cast<double>(simulation.queue(network.builder.host_ports[host], 3).sent_bytes);
   };
-  const Ticks full = 2 * ticks_per_ms;  // from then on the buffers are full, and what is sent is what leaves
+  const Ticks full = 2 * ticks_per_ms;  // by then the buffers are full, and sending equals draining
   while (simulation.run_some(1u << 20, full) && simulation.now() < full) {
   }
   const double before[] = {sent(0), sent(1), sent(2)};
   simulation.run_all();
   const double one = sent(0) - before[0], other = sent(1) - before[1], alone = sent(2) - before[2];
-  // Less than 2, for what comes after XOFF through the faster port fills more headroom.
+  // Less than 2, because more arrives after XOFF through the faster port and fills more headroom.
   EXPECT_GT(alone / one, 1.75);
   EXPECT_LT(alone / one, 2);
   EXPECT_NEAR(other / one, 1, 0.05);
 }
 
-// A host that stops its port for ever stops, through its switch, flows that have nothing to do with it; the
-// watchdog sets them free.
+// A host that stops its port forever stops unrelated flows through its switch; the watchdog frees them.
 struct Rescue {
   const char* name;
   bool watchdog;
@@ -133,20 +131,20 @@ INSTANTIATE_TEST_SUITE_P(All, PauseStorm,
                                          Rescue{"that_forwards", true, WatchdogAction::forward, true}),
                          [](const auto& row) { return row.param.name; });
 
-// Marks on a queue that is held at a length: none below Kmin, all from Kmax, the line between.
+// Marks on a queue of constant length: none below Kmin, all from Kmax on, the line in between.
 TEST(Marks, SetInTheSimulatorAsOftenAsTheCurveSays) {
   struct Row {
     std::uint32_t kmin, kmax;
     double pmax, least, most;
   };
   // One receiver at 100 Gb/s, two senders at 100 Gb/s, no PFC: the queue grows by a frame for each that
-  // leaves, from nothing to half of 4000 frames of 1048 bytes. What is marked is the mean of the curve over
-  // that.
+  // leaves, from nothing to half of 4000 frames of 1048 bytes. The share of marked packets is the mean of the
+  // curve over that.
   constexpr std::uint32_t peak = 2000 * 1048;
-  const Row rows[] = {{peak + 1048, 2 * peak, 1, 0, 0},         // never so long
-                      {0, 1, 1, 0.99, 1},                       // from the first on
+  const Row rows[] = {{peak + 1048, 2 * peak, 1, 0, 0},         // never that long
+                      {0, 1, 1, 0.99, 1},                       // from the first packet on
                       {peak / 2, peak / 2 + 1, 1, 0.49, 0.51},  // half of the time
-                      {0, peak, 1, 0.47, 0.53},                 // rising all along
+                      {0, peak, 1, 0.47, 0.53},                 // rising all the time
                       {0, peak, 0.2, 0.08, 0.12}};
   for (const auto& row : rows) {
     SmallSwitch small;

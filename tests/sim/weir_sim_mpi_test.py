@@ -85,7 +85,7 @@ def a_wrong_scenario_is_refused_with_its_place(folder):
 
 
 def ranks_of(mpirun_pid):
-    """Their process ids, by rank, as far as they have begun."""
+    """Their process ids, by rank, as far as they have started."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -113,7 +113,7 @@ def a_killed_rank_ends_the_sweep_with_an_error(folder):
     _, error = process.communicate(timeout=60)
     assert process.returncode not in (0, None) and "killed" in error.lower(), (process.returncode, error)
     left = {path.name for path in (folder / "out").iterdir()} if (folder / "out").exists() else set()
-    assert left <= {"sweep.csv", "sweep.html"}, left  # whole files or none
+    assert left <= {"sweep.csv", "sweep.html"}, left  # complete files or none
 
 
 if shutil.which("mpirun") is None or not MODULE.exists():

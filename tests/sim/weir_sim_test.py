@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir sim as a program: what it writes, what it refuses, and what Ctrl-C leaves.
+"""weir sim as a program: what it writes, what it refuses, and what remains after Ctrl-C.
 
 usage: weir_sim_test.py WEIR SCENARIOS
 """
@@ -70,7 +70,7 @@ def interrupt_leaves_what_was_simulated(folder):
     scenario.write_text(ENDLESS)
     process = subprocess.Popen([WEIR, "sim", scenario, "-o", folder / "part"], stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while True:  # until it has its handler
+    while True:  # until it has installed its handler
         status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
         caught = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), 16)
         if caught & 1 << (signal.SIGINT - 1):
@@ -101,7 +101,7 @@ def sweep_is_printed_as_json_and_as_csv(folder):
 
 
 def what_is_misset_is_warned_of_and_happens(folder):
-    cases = {  # which warning, and what the run then shows that the planned one does not
+    cases = {  # the warning, and an effect that the misconfigured run shows and the planned one does not
         "alpha": ("PFC fires early", "XOFF comes at", lambda run: run["pfc_frames"] > 50),
         "headroom": ("loss", "will be lost", lambda run: run["lossless_drops"] > 100),
         "ecn": ("PFC without ECN", "ECN acts after PFC",

@@ -1,4 +1,4 @@
-"""The guest's kernel and its first file system, made once from Debian's packages and kept in a folder."""
+"""The guest's kernel and initramfs, made once from Debian's packages and kept in a folder."""
 import lzma
 import os
 import pathlib
@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-# In the order they are loaded: how the guest reaches the host's files, the device under test and what it computes
-# checksums with.
+# In loading order: access to the host's files, the device under test, and its checksum modules.
 MODULES = ["virtio_pci", "virtio_net", "virtio_rng", "9p", "9pnet_virtio", "overlay", "af_packet",
            "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm"]
 NEEDED = ["qemu-system-x86_64", "busybox", "cpio", "depmod", "modprobe", "dpkg-deb", "apt-get", "rdma"]
@@ -15,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Missing(Exception):
-    """What this machine lacks to run a virtual machine."""
+    """This machine lacks something to run a virtual machine."""
 
 
 def say(words):
@@ -39,10 +38,10 @@ def package():
 
 
 def uncompressed(vmlinuz):
-    """The ELF kernel inside a bzImage: booting that spares the emulated processor minutes' worth of unpacking."""
+    """Extracts the ELF kernel from a bzImage: booting that saves the emulated processor minutes of unpacking."""
     begin = vmlinuz.find(b"\xfd7zXZ\x00")
     if begin < 0:
-        return vmlinuz  # compressed otherwise: the guest unpacks it itself
+        return vmlinuz  # compressed differently: the guest unpacks it itself
     kernel = lzma.LZMADecompressor().decompress(vmlinuz[begin:])
     return kernel if kernel.startswith(b"\x7fELF") else vmlinuz
 
@@ -86,7 +85,7 @@ def make_initramfs(unpacked, version, target):
 
 
 def prepare(folder):
-    """The paths of kernel and initramfs in `folder`; made if they are not there. Raises Missing."""
+    """The paths of kernel and initramfs in `folder`; made if they are missing. Raises Missing."""
     for program in NEEDED:
         if shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin") is None:
             raise Missing(f"no {program} here; 'make vm' installs what tools/packages-vm.txt lists")

@@ -1,4 +1,4 @@
-"""Boots the guest with one job and brings back what it printed and how it ended."""
+"""Boots the guest with one job, and returns the job's output and exit status."""
 import pathlib
 import re
 import subprocess
@@ -12,8 +12,8 @@ LAST_WORD = re.compile(rb"weir-vm: exit (\d+)\r?\n")
 
 
 def command(kernel, initramfs, console, lines, words):
-    # restrict=on: qemu's own network, of which nothing leaves this machine. One processor: the emulated kernel is
-    # not reliable with more.
+    # restrict=on: qemu's own network, from which nothing leaves this machine. One processor, because the
+    # emulated kernel is not reliable with more.
     return ["qemu-system-x86_64", "-M", "q35", "-accel", "tcg,tb-size=256", "-cpu", "Nehalem", "-m", str(MEGABYTES),
             "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot",
             "-kernel", str(kernel), "-initrd", str(initramfs), "-append", " ".join(words),
@@ -24,7 +24,7 @@ def command(kernel, initramfs, console, lines, words):
 
 
 def follow(path, seen):
-    """Passes on what was written since; the last line, which is ours, stays back."""
+    """Passes on what was written since; the last line, which is ours, is held back."""
     text = path.read_bytes() if path.exists() else b""
     whole = text[:text.rfind(b"\n") + 1]
     sys.stdout.write(LAST_WORD.sub(b"", whole[seen:]).decode(errors="replace"))
@@ -33,7 +33,7 @@ def follow(path, seen):
 
 
 def run(kernel, initramfs, job, tree, build, seconds):
-    """The job's exit status; 124: it took longer than `seconds`; 125: the guest did not come so far."""
+    """The job's exit status; 124: it took longer than `seconds`; 125: the guest did not get that far."""
     with tempfile.TemporaryDirectory() as folder:
         console, lines = pathlib.Path(folder) / "console", pathlib.Path(folder) / "lines"
         words = ["console=ttyS0", "quiet", "panic=-1", "oops=panic", "mitigations=off", "nokaslr", "nowatchdog",
