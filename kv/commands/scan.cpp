@@ -1,10 +1,10 @@
 // SCAN and its kin: walking a collection in steps while it changes. store/table.hpp states the guarantees.
-#include <charconv>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "kv/commands/collection.hpp"
+#include "kv/commands/cursor.hpp"
 #include "kv/glob.hpp"
 #include "kv/number.hpp"
 
@@ -21,17 +21,11 @@ struct ScanQuery {
   bool by_type = false;
 };
 
-// As strtoul reads numbers: a minus sign wraps around, and an empty word is 0.
 bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
-  std::string_view word = call[at];
-  if (word.empty()) return true;
-  const bool negative = word.starts_with('-');
-  if (negative || word.starts_with('+')) word.remove_prefix(1);
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), cursor);
-  if (negative) cursor = std::uint64_t{0} - cursor;
-  if (error == std::errc{} && end == word.data() + word.size()) return true;
-  call.reply.error("ERR invalid cursor");
-  return false;
+  const auto read = read_cursor(call[at]);
+  if (!read) return call.reply.error("ERR invalid cursor"), false;
+  cursor = *read;
+  return true;
 }
 
 bool parse_options(const Call& call, std::size_t at, bool types, ScanQuery& query) {

@@ -35,6 +35,8 @@ class ReplyReader {
     rest_.remove_prefix(frame.size());
     return true;
   }
+  // What has not been read yet.
+  std::string_view rest() const { return rest_; }
 
  private:
   std::optional<std::int64_t> headed(char kind) {

@@ -192,6 +192,7 @@ Router::Waits Router::waits(const Client& client, Lane& lane) {
       return lane.full() ? Waits::for_replies : Waits::no;
     case Route::Where::slot:
     case Route::Where::any_node:
+    case Route::Where::scanned_node:
       break;
     case Route::Where::all_nodes:
       return lane.idle() ? find_all_links(client.reply.protocol, lane) : Waits::for_all_replies;
@@ -208,7 +209,10 @@ Router::Waits Router::waits(const Client& client, Lane& lane) {
 
 Router::Waits Router::find_link(Protocol protocol, Lane& lane) {
   const Route& route = next_.route;
-  Node* const node = route.where == Route::Where::slot ? map_.owner(route.slot) : map_.any();
+  Node* node = nullptr;
+  if (route.where == Route::Where::slot) node = map_.owner(route.slot);
+  if (route.where == Route::Where::scanned_node) node = map_.from(route.slot);
+  if (node == nullptr && route.where != Route::Where::slot) node = map_.any();
   std::string problem;
   if (node != nullptr) {
     NodeLink* const link = link_to(*node, protocol, problem);
@@ -268,6 +272,7 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
       return true;
     case Route::Where::slot:
     case Route::Where::any_node:
+    case Route::Where::scanned_node:
     case Route::Where::all_nodes:
       break;
   }
@@ -276,13 +281,14 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
     const std::string which =
         route.where == Route::Where::slot
             ? "the node of slot " + std::to_string(route.slot)
-            : std::string(route.where == Route::Where::any_node ? "a node" : "each node");
+            : std::string(route.where == Route::Where::all_nodes ? "each node" : "a node");
     client.reply.error("CLUSTERDOWN " + which +
                        " could not be asked, the command did not run: " + next_.unreachable);
     return true;
   }
   ++counts_.passed_on;
   if (route.where == Route::Where::all_nodes) return send_to_all(client, command, words), true;
+  if (route.where == Route::Where::scanned_node) return send_scan(client, words), true;
   if (route.needs != Route::Needs::nothing) return hold_connection(client, command, words);
   Request waiting;
   request_.clear();

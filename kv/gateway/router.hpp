@@ -138,9 +138,10 @@ class Router final : public Gateway,
                           NodeLink*& place);
   void end_watching(Lane& lane);
   void look_after_waiting();
-  // For commands to all nodes: see router_all_nodes.cpp.
+  // For commands that more than one node answers: see router_all_nodes.cpp.
   Waits find_all_links(Protocol protocol, Lane& lane);
   void send_to_all(Client& client, const Command& command, Arguments words);
+  void send_scan(Client& client, Arguments words);
   Waits waits(const Client& client, Lane& lane);
   Waits find_link(Protocol protocol, Lane& lane);
   // Waits::for_node; once it has waited too long, sets next_.unreachable to `problem` and gives Waits::no.

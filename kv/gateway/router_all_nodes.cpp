@@ -1,87 +1,14 @@
-// The router's side of commands that go to every primary: it joins their replies into one. If one node's
-// reply is an error so is the joined one, because the command was not carried out everywhere; it names the
-// node.
-#include <algorithm>
-#include <array>
+// The router's side of commands that more than one node answers: those to all primaries, whose replies are
+// joined into one (joined_replies.hpp), and SCAN, which visits one primary after another (scan_cursor.hpp).
 #include <utility>
 
 #include "kv/effects/request_text.hpp"
-#include "kv/gateway/error_reply.hpp"
-#include "kv/gateway/reply_reader.hpp"
+#include "kv/gateway/joined_replies.hpp"
 #include "kv/gateway/router.hpp"
+#include "kv/gateway/scan_cursor.hpp"
 #include "kv/server/client.hpp"
 
 namespace weir::kv::cluster {
-
-namespace {
-
-struct NodesReply {
-  std::string from;  // the node
-  std::string reply;
-};
-using Replies = std::vector<NodesReply>;
-
-// Nothing if the replies are not what the command returns.
-using Joined = std::optional<std::string>;
-
-Joined sum(const Replies& replies) {
-  std::int64_t total = 0;
-  for (const NodesReply& one : replies) {
-    const auto number = ReplyReader(one.reply).integer();
-    if (!number) return std::nullopt;
-    total += *number;
-  }
-  return ":" + std::to_string(total) + "\r\n";
-}
-
-Joined the_same(const Replies& replies) {
-  for (const NodesReply& one : replies)
-    if (one.reply != replies.front().reply) return std::nullopt;
-  return replies.front().reply;
-}
-
-// For lists of numbers of equal length: the minimum at each position.
-Joined least(const Replies& replies) {
-  std::vector<std::int64_t> smallest;
-  for (const NodesReply& one : replies) {
-    ReplyReader reader(one.reply);
-    const auto count = reader.array();
-    if (!count || *count < 0) return std::nullopt;
-    std::vector<std::int64_t> numbers;
-    for (std::int64_t i = 0; i < *count; ++i) {
-      const auto number = reader.integer();
-      if (!number) return std::nullopt;
-      numbers.push_back(*number);
-    }
-    if (&one == &replies.front()) smallest = numbers;
-    if (numbers.size() != smallest.size()) return std::nullopt;
-    std::ranges::transform(smallest, numbers, smallest.begin(),
-                           [](auto a, auto b) { return std::min(a, b); });
-  }
-  std::string text = "*" + std::to_string(smallest.size()) + "\r\n";
-  for (const std::int64_t number : smallest) text += ":" + std::to_string(number) + "\r\n";
-  return text;
-}
-
-Joined join(const Command& command, const Replies& replies) {
-  if (command.name == "dbsize") return sum(replies);
-  if (command.container == "script" && command.name == "exists") return least(replies);
-  return the_same(replies);
-}
-
-std::string one_reply(const Command& command, const Replies& replies) {
-  const auto failed = std::ranges::find_if(replies, [](const auto& one) { return one.reply.front() == '-'; });
-  if (failed != replies.end()) {
-    std::string_view error = failed->reply;
-    error.remove_prefix(1);
-    error.remove_suffix(2);
-    return error_reply(std::string(error) + " (from " + failed->from + "; other nodes may have run it)");
-  }
-  if (Joined joined = join(command, replies)) return *std::move(joined);
-  return error_reply("ERR the nodes' replies to " + in_capitals(command) + " contradict each other");
-}
-
-}  // namespace
 
 Router::Waits Router::find_all_links(Protocol protocol, Lane& lane) {
   std::string problem = map_.known() ? "some slots have no node" : "the slots' nodes are not known yet";
@@ -106,7 +33,7 @@ void Router::send_to_all(Client& client, const Command& command, Arguments words
   struct Gathered {
     Request waited;  // the client's request
     std::vector<std::string> nodes;
-    Replies replies;
+    std::vector<NodesReply> replies;
   };
   const auto gathered = std::make_shared<Gathered>();
   gathered->waited.lane = client.lane;
@@ -114,9 +41,10 @@ void Router::send_to_all(Client& client, const Command& command, Arguments words
   for (const NodeLink* link : next_.links) gathered->nodes.push_back(link->address().text());
   // A lane without a client puts the replies into the order of the nodes.
   const auto lane = std::make_shared<Lane>(nullptr, [this, gathered, &command](std::string_view reply) {
-    Replies& replies = gathered->replies;
+    std::vector<NodesReply>& replies = gathered->replies;
     replies.push_back({gathered->nodes[replies.size()], std::string(reply)});
-    if (replies.size() == gathered->nodes.size()) answer(gathered->waited, one_reply(command, replies));
+    if (replies.size() == gathered->nodes.size())
+      answer(gathered->waited, joined_reply(command, replies, server_.random()));
   });
   request_.clear();
   append_request(request_, words);
@@ -127,6 +55,33 @@ void Router::send_to_all(Client& client, const Command& command, Arguments words
     link->send(std::move(waited), request_, false);
     will_send(*link);
   }
+}
+
+// The reply's cursor is the node's own; the client gets one that names the node as well, or the next node.
+void Router::send_scan(Client& client, Arguments words) {
+  const ScanCursor cursor = *ScanCursor::read(words[1].text);
+  const std::uint16_t number = map_.node(next_.link->address())->number;
+  if (number != cursor.node && cursor.at != 0) {
+    client.reply.error("ERR the node that this cursor belongs to has no slots any more: start again from 0");
+    return;
+  }
+  const auto to_client = std::make_shared<Request>();
+  to_client->lane = client.lane;
+  to_client->number = client.lane->enter(next_.muted);
+  Request waited;
+  waited.lane = std::make_shared<Lane>(nullptr, [this, number, to_client](std::string_view reply) {
+    const Node* const next = map_.from(static_cast<std::uint16_t>(number + 1));
+    answer(*to_client, scan_reply(reply, number, next == nullptr ? std::uint16_t{0} : next->number));
+  });
+  waited.number = waited.lane->enter(false);
+  const std::string at = std::to_string(cursor.at);
+  request_.clear();
+  append_request_head(request_, words.size());
+  append_request_word(request_, words[0].text);
+  append_request_word(request_, at);
+  for (const Argument& word : words.subspan(2)) append_request_word(request_, word.text);
+  next_.link->send(std::move(waited), request_, false);
+  will_send(*next_.link);
 }
 
 }  // namespace weir::kv::cluster

@@ -4,6 +4,7 @@
 
 #include "cluster/key_slot.hpp"
 #include "kv/commands/key_specs.hpp"
+#include "kv/gateway/scan_cursor.hpp"
 
 namespace weir::kv::cluster {
 
@@ -11,9 +12,6 @@ using weir::cluster::key_slot;
 
 namespace {
 
-constexpr std::string_view about_all =
-    "it is about the keys of all nodes, and a gateway passes a command on to one: ask each node itself, "
-    "redis-cli --cluster call HOST:PORT COMMAND does";
 constexpr std::string_view about_node =
     "it is about one server's own data, and a gateway keeps none: ask a node of the cluster itself";
 constexpr std::string_view about_connection =
@@ -32,17 +30,19 @@ struct NamedRow {
   std::string_view names;
 };
 constexpr NamedRow refused_rows[] = {
-    {about_all, "keys scan randomkey function"},
     {about_writer, "wait waitaof"},
     {about_node,
      "save bgsave bgrewriteaof lastsave swapdb sync psync replconf replicaof slaveof failover role debug "
-     "cluster asking readonly readwrite migrate pubsub script|kill script|debug"},
+     "cluster asking readonly readwrite migrate script|kill script|debug function|kill"},
     {about_connection, "client|tracking client|caching"},
 };
 
 using Needs = Route::Needs;
-constexpr std::string_view to_any_node = "publish subscribe psubscribe";
-constexpr std::string_view to_all_nodes = "dbsize flushall flushdb script|load script|exists script|flush";
+constexpr std::string_view to_any_node =
+    "publish subscribe psubscribe function|list function|dump function|stats";
+constexpr std::string_view to_all_nodes =
+    "dbsize flushall flushdb keys randomkey script|load script|exists script|flush function|load "
+    "function|delete function|flush function|restore";
 constexpr std::string_view to_slot_of_channel = "spublish ssubscribe";
 constexpr std::string_view subscribing = "subscribe psubscribe ssubscribe";
 
@@ -100,6 +100,7 @@ Routing::Rule Routing::rule_of(const Command& command) {
                                                     : Needs::nothing;
   if (is_in(to_any_node)) return {Kind::any_node, {}, needs};
   if (is_in(to_all_nodes)) return {Kind::all_nodes, {}, needs};
+  if (is_in("scan")) return {Kind::scan};
   if (is_in(to_slot_of_channel)) return {Kind::fixed_keys, {}, needs};
   if (is_in("unsubscribe punsubscribe sunsubscribe")) return {};
   if (has_keys(command)) {
@@ -123,6 +124,10 @@ Route Routing::route(const Command* command, Arguments words) const {
       return {Route::Where::all_nodes, 0, {}, rule.needs};
     case Kind::refused:
       return {Route::Where::refused, 0, rule.why};
+    case Kind::scan:
+      if (const auto cursor = ScanCursor::read(words[1].text))
+        return {Route::Where::scanned_node, cursor->node};
+      return {};
     case Kind::fixed_keys:
     case Kind::found_keys:
       break;

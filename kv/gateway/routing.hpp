@@ -15,12 +15,13 @@ namespace weir::kv::cluster {
 
 struct Route {
   enum class Where : std::uint8_t {
-    here,        // the gateway answers it, including errors about its syntax
-    slot,        // to the node that has `slot`
-    any_node,    // to any node
-    all_nodes,   // to every primary; their replies are joined into one
-    cross_slot,  // an error: its keys are in several slots
-    refused      // an error: `why` has the reason and the next step
+    here,          // the gateway answers it, including errors about its syntax
+    slot,          // to the node that has `slot`
+    any_node,      // to any node
+    all_nodes,     // to every primary; their replies are joined into one
+    scanned_node,  // to the node that a SCAN's cursor names; its number is in `slot`
+    cross_slot,    // an error: its keys are in several slots
+    refused        // an error: `why` has the reason and the next step
   };
   // What a request needs besides a reply.
   enum class Needs : std::uint8_t {
@@ -42,7 +43,7 @@ class Routing {
   Route route(const Command* command, Arguments words) const;
 
  private:
-  enum class Kind : std::uint8_t { here, fixed_keys, found_keys, any_node, all_nodes, refused };
+  enum class Kind : std::uint8_t { here, fixed_keys, found_keys, any_node, all_nodes, scan, refused };
   struct Rule {
     Kind kind = Kind::here;
     std::string_view why = {};

@@ -9,6 +9,12 @@ Node* SlotMap::any() const {
   return found == nodes_.end() ? nullptr : found->second.get();
 }
 
+Node* SlotMap::from(std::uint16_t number) const {
+  for (std::size_t i = number; i < numbered_.size(); ++i)
+    if (numbered_[i] != nullptr && numbered_[i]->has_slots) return numbered_[i];
+  return nullptr;
+}
+
 std::size_t SlotMap::slots_covered() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(owners_, [](std::uint16_t number) { return number != 0; }));

@@ -42,6 +42,8 @@ class SlotMap {
   Node* owner(std::uint16_t slot) const { return numbered_[owners_[slot]]; }  // null: no node has it
   // Any node that has slots; null: none has.
   Node* any() const;
+  // The node with slots that has this number, or else the next higher one; null: none has.
+  Node* from(std::uint16_t number) const;
   std::size_t slots_covered() const;
 
   // The node with that address, added if it is new; null: there are too many.

@@ -407,6 +407,14 @@ TEST(GatewayAllNodes, joins_the_replies_of_the_primaries) {
       {{"FLUSHALL"}, "+OK\r\n", "+OK\r\n", "+OK\r\n"},
       {{"SCRIPT", "EXISTS", "a", "b"}, "*2\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:0\r\n"},
       {{"SCRIPT", "LOAD", "return 1"}, bulk("sha"), bulk("sha"), bulk("sha")},
+      {{"FUNCTION", "DELETE", "f"}, "+OK\r\n", "+OK\r\n", "+OK\r\n"},
+      {{"KEYS", "*"},
+       "*1\r\n" + bulk("a"),
+       "*2\r\n" + bulk("b") + bulk("c"),
+       "*3\r\n" + bulk("a") + bulk("b") + bulk("c")},
+      {{"KEYS", "*"}, "*0\r\n", "*0\r\n", "*0\r\n"},
+      {{"RANDOMKEY"}, "$-1\r\n", bulk("b"), bulk("b")},
+      {{"RANDOMKEY"}, "$-1\r\n", "$-1\r\n", "$-1\r\n"},
   };
   Gateway gateway;
   for (const auto& row : rows) {
@@ -443,6 +451,78 @@ TEST(GatewayAllNodes, do_not_answer_for_slots_that_nobody_has) {
   const std::string reply = client.reply();
   EXPECT_TRUE(reply.starts_with("-CLUSTERDOWN each node could not be asked, the command did not run: some"))
       << reply;
+}
+
+std::string scanned(const std::string& cursor, const std::string& key) {
+  return "*2\r\n" + bulk(cursor) + "*1\r\n" + bulk(key);
+}
+
+// The cursor in a reply to SCAN.
+std::string cursor_of(const std::string& reply) {
+  const std::size_t from = reply.find("\r\n", 4) + 2;
+  return reply.substr(from, reply.find("\r\n", from) - from);
+}
+
+TEST(GatewayScan, visits_one_node_after_another) {
+  Gateway gateway;
+  const auto in_two_steps = [](const std::string& first, const std::string& second) {
+    return [=](const FakeNode::Words& words) {
+      return words[1] == "0" ? scanned("88", first) : scanned("0", second);
+    };
+  };
+  gateway.first.answers(in_two_steps("a", "b"));
+  gateway.second.answers(in_two_steps("c", "d"));
+  std::string cursor = "0", keys;
+  do {
+    const std::string reply = gateway.client.call({"SCAN", cursor, "MATCH", "*", "COUNT", "7"});
+    keys += reply.substr(reply.size() - 3, 1);
+    cursor = cursor_of(reply);
+  } while (cursor != "0" && keys.size() < 10);
+  EXPECT_TRUE(keys == "abcd" || keys == "cdab") << keys;
+  for (FakeNode* node : {&gateway.first, &gateway.second}) {
+    EXPECT_EQ(node->requests(), (std::vector<FakeNode::Words>{{"SCAN", "0", "MATCH", "*", "COUNT", "7"},
+                                                              {"SCAN", "88", "MATCH", "*", "COUNT", "7"}}));
+  }
+}
+
+TEST(GatewayScan, keeps_its_place_among_other_replies) {
+  Gateway gateway;
+  gateway.first.answers(always(scanned("0", "a")));
+  gateway.second.answers(always(scanned("0", "a")));
+  gateway.client.send(encode({"SCAN", "0"}) + encode({"PING"}));
+  EXPECT_TRUE(gateway.client.reply().ends_with(bulk("a")));
+  EXPECT_EQ(gateway.client.reply(), "+PONG\r\n");
+}
+
+TEST(GatewayScan, refuses_cursors_that_lead_nowhere) {
+  constexpr std::uint64_t no_node = 4000, in_the_middle = 5;
+  Gateway gateway;
+  EXPECT_EQ(gateway.client.call({"SCAN", "x"}), "-ERR invalid cursor\r\n");
+  EXPECT_EQ(gateway.client.call({"SCAN", std::to_string(in_the_middle << 13 | no_node)}),
+            "-ERR the node that this cursor belongs to has no slots any more: start again from 0\r\n");
+}
+
+TEST(GatewayScan, says_what_is_wrong_with_a_nodes_reply) {
+  const struct {
+    std::string reply, said;
+  } rows[] = {
+      {"-NOPERM no\r\n", "-NOPERM no\r\n"},
+      {"+OK\r\n", "-ERR the node's reply to SCAN is not one\r\n"},
+      {"*2\r\n$1\r\nx\r\n*0\r\n", "-ERR the node's reply to SCAN is not one\r\n"},
+      {scanned("18446744073709551615", "a"),
+       "-ERR the node's cursor is too large to pass through a gateway: scan the node itself\r\n"},
+  };
+  Gateway gateway;
+  for (const auto& row : rows) {
+    gateway.first.answers(always(row.reply));
+    gateway.second.answers(always(row.reply));
+    EXPECT_EQ(gateway.client.call({"SCAN", "0"}), row.said);
+  }
+}
+
+TEST(GatewayPubSub, tells_of_the_gateways_own_subscribers) {
+  Gateway gateway;
+  EXPECT_EQ(gateway.client.call({"PUBSUB", "NUMSUB", "ch"}), "*2\r\n" + bulk("ch") + ":0\r\n");
 }
 
 TEST(GatewayScripts, without_keys_run_on_any_node) {

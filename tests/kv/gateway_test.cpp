@@ -37,13 +37,13 @@ TEST(Gateway, gives_replies_in_the_order_of_the_requests) {
 TEST(Gateway, says_what_it_refuses_behind_the_replies_before) {
   Gateway gateway;
   gateway.first.answers(always(""));
-  gateway.client.send(encode({"GET", "hello"}) + encode({"KEYS", "*"}) + encode({"DEL", "foo", "bar"}) +
+  gateway.client.send(encode({"GET", "hello"}) + encode({"WAIT", "1", "0"}) + encode({"DEL", "foo", "bar"}) +
                       encode({"GET"}) + encode({"NOSUCH"}));
   gateway.first.await(1);
   EXPECT_TRUE(gateway.client.quiet());
   gateway.first.say(bulk("one"));
   EXPECT_EQ(gateway.client.reply(), bulk("one"));
-  EXPECT_TRUE(gateway.client.reply().starts_with("-NOTROUTED KEYS: it is about the keys of all nodes"));
+  EXPECT_TRUE(gateway.client.reply().starts_with("-NOTROUTED WAIT: replicas confirm what one connection"));
   EXPECT_EQ(gateway.client.reply(), "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
   EXPECT_EQ(gateway.client.reply(), "-ERR wrong number of arguments for 'get' command\r\n");
   EXPECT_TRUE(gateway.client.reply().starts_with("-ERR unknown command 'NOSUCH'"));

@@ -1,6 +1,8 @@
 // Through a gateway in front of six redis-servers: WATCH, blocking commands and subscriptions, while slots
-// move and nodes stall and die; and the same cluster with TLS.
+// move and nodes stall and die; commands to all nodes; and the same cluster with TLS.
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "cluster/key_slot.hpp"
 #include "tests/kv/certificates.hpp"
@@ -65,7 +67,9 @@ void transactions_are_whole(ThroughGateway& at) {
   for (const bool changes : {false, true}) {
     EXPECT_EQ(at.client.call({"SET", key, "1"}), "+OK\r\n");
     EXPECT_EQ(at.client.call({"WATCH", key}), "+OK\r\n");
-    if (changes) EXPECT_EQ(at.other.call({"SET", key, "5"}), "+OK\r\n");
+    if (changes) {
+      EXPECT_EQ(at.other.call({"SET", key, "5"}), "+OK\r\n");
+    }
     EXPECT_EQ(at.client.call({"MULTI"}), "+OK\r\n");
     EXPECT_EQ(at.client.call({"INCR", key}), "+QUEUED\r\n");
     EXPECT_EQ(at.client.call({"EXEC"}), changes ? "*-1\r\n" : "*1\r\n:2\r\n");
@@ -139,11 +143,49 @@ void a_node_that_stands_still_is_told_of(ThroughGateway& at) {
   EXPECT_EQ(at.other.call({"SET", key_at(2, 5), "1"}), "+OK\r\n");
 }
 
+std::set<std::string> words_with(std::string_view prefix, const std::string& reply) {
+  std::set<std::string> found;
+  for (std::size_t at = reply.find(prefix); at != std::string::npos; at = reply.find(prefix, at + 1))
+    found.insert(reply.substr(at, reply.find("\r\n", at) - at));
+  return found;
+}
+
+void a_scan_finds_the_keys_of_all_nodes(ThroughGateway& at) {
+  std::set<std::string> keys;
+  for (int i = 0; i < 300; ++i) {
+    keys.insert("scanned:" + std::to_string(i));
+    EXPECT_EQ(at.client.call({"SET", "scanned:" + std::to_string(i), "x"}), "+OK\r\n");
+  }
+  EXPECT_EQ(words_with("scanned:", at.client.call({"KEYS", "scanned:*"})), keys);
+  std::set<std::string> found;
+  std::string cursor = "0";
+  int steps = 0;
+  do {
+    const std::string reply = at.client.call({"SCAN", cursor, "MATCH", "scanned:*", "COUNT", "30"});
+    found.merge(words_with("scanned:", reply));
+    const std::size_t from = reply.find("\r\n", 4) + 2;
+    cursor = reply.substr(from, reply.find("\r\n", from) - from);
+  } while (cursor != "0" && ++steps < 1000);
+  EXPECT_EQ(cursor, "0");
+  EXPECT_EQ(found, keys);
+}
+
+void functions_are_loaded_at_every_node(ThroughGateway& at) {
+  const std::string code =
+      "#!lua name=lib\nredis.register_function('where', function(keys, args) return keys[1] end)";
+  EXPECT_EQ(at.client.call({"FUNCTION", "LOAD", code}), bulk_of("lib"));
+  for (std::size_t node = 0; node < 3; ++node)
+    EXPECT_EQ(at.client.call({"FCALL", "where", "1", key_at(node)}), bulk_of(key_at(node)));
+  EXPECT_EQ(at.client.call({"FUNCTION", "DELETE", "lib"}), "+OK\r\n");
+}
+
 TEST(RedisClusterConnections, hold_while_slots_move_and_nodes_die) {
   if (!enter_own_network())
     GTEST_SKIP() << "the kernel lets this user make no network namespace (CLONE_NEWNET)";
   RedisCluster cluster;
   ThroughGateway at(cluster, gateway_settings(4));
+  a_scan_finds_the_keys_of_all_nodes(at);
+  functions_are_loaded_at_every_node(at);
   transactions_are_whole(at);
   a_slot_that_moves_breaks_the_watch(at);
   a_waiting_command_goes_with_its_slot(at);
