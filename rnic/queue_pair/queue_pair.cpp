@@ -20,10 +20,10 @@ QpConfig xrc_recv_config(std::uint64_t xrcd) {
 // Waits only briefly: the lock's holder may be the application between ibv_wr_start and ibv_wr_complete. A
 // packet dropped for that is a lost packet like any other.
 bool lock_soon(SpinLock& lock) {
-  constexpr int spins = 200, yields = 50;
-  for (int tries = 0; tries < spins + yields; ++tries) {
+  constexpr int busy_tries = 200, yielding_tries = 50;
+  for (int tries = 0; tries < busy_tries + yielding_tries; ++tries) {
     if (lock.try_lock()) return true;
-    if (tries < spins)
+    if (tries < busy_tries)
       cpu_relax();
     else
       sched_yield();

@@ -176,7 +176,9 @@ TEST(StatTable, fits_the_screen_and_shows_what_is_wrong_whatever_its_width) {
     std::getline(lines, line);
     EXPECT_TRUE(line.ends_with(" ERROR")) << columns;
     while (std::getline(lines, line))
-      if (!line.starts_with('(')) EXPECT_LE(line.size(), columns) << line;
+      if (!line.starts_with('(')) {
+        EXPECT_LE(line.size(), columns) << line;
+      }
   }
 }
 

@@ -108,7 +108,9 @@ TEST(SonicHeadroom, is_that_of_the_release) {
     const auto profile = sonic_headroom(in);
     EXPECT_EQ(profile.xon, row.xon) << row.release << ' ' << row.speed_gbps;
     EXPECT_EQ(profile.xoff, row.xoff) << row.release << ' ' << row.speed_gbps;
-    if (row.size) EXPECT_EQ(profile.size, row.size) << row.release << ' ' << row.speed_gbps;
+    if (row.size) {
+      EXPECT_EQ(profile.size, row.size) << row.release << ' ' << row.speed_gbps;
+    }
   }
   EXPECT_FALSE(sonic_formula("201911"));
   for (const auto release : sonic_releases()) EXPECT_TRUE(sonic_formula(release)) << release;

@@ -123,7 +123,9 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
       s.refresh_time();
       return s.now_ms - since_ms;
     });
-    if (passed_ms < 8'000) EXPECT_EQ(left_after(9'000 - passed_ms), 1u);
+    if (passed_ms < 8'000) {
+      EXPECT_EQ(left_after(9'000 - passed_ms), 1u);
+    }
     EXPECT_EQ(left_after(3'000), 0u);
     EXPECT_EQ(server.run([](Server& s) { return s.strangers.bytes; }), 0u);
   });

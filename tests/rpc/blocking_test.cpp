@@ -83,11 +83,11 @@ class RpcBlocking : public RpcTest {
   // Starts a call, whose outcome goes to `ends`.
   void begin(Client& client, std::string key, std::vector<Result<std::string>>& ends,
              std::chrono::microseconds timeout = {}) {
-    auto call = [](Client& on, std::string key,
-                   std::chrono::microseconds timeout) -> asio::awaitable<Result<std::string>> {
+    auto call = [](Client& on, std::string wanted,
+                   std::chrono::microseconds limit) -> asio::awaitable<Result<std::string>> {
       CallOptions options;
-      options.timeout = timeout;
-      auto found = co_await on.call<slow::find>(options, key);
+      options.timeout = limit;
+      auto found = co_await on.call<slow::find>(options, wanted);
       co_return found;
     };
     asio::co_spawn(

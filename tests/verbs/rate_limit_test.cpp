@@ -35,6 +35,11 @@ class RateLimit : public VerbsTest {
     return took;
   }
 
+  static ibv_qp_rate_limit_attr limit_of(std::uint32_t kbps, std::uint32_t burst = 0,
+                                         std::uint16_t packet = 0, std::uint32_t comp_mask = 0) {
+    return {.rate_limit = kbps, .max_burst_sz = burst, .typical_pkt_sz = packet, .comp_mask = comp_mask};
+  }
+
   Channel channel{ibv_create_comp_channel(context.get())};
   Cq cq = make_cq(128, channel.get()), other_cq = make_cq();
   Qp a = make_qp(cq.get()), b = make_qp(other_cq.get());
@@ -66,11 +71,10 @@ TEST_F(RateLimit, is_within_what_the_device_says_it_can) {
   EXPECT_EQ(kept(), caps.qp_rate_limit_max);
   EXPECT_EQ(set(caps.qp_rate_limit_max + 1), EINVAL);
   EXPECT_EQ(set(caps.qp_rate_limit_min - 1), EINVAL);
-  EXPECT_EQ(set_rate({.rate_limit = caps.qp_rate_limit_min, .max_burst_sz = 65536, .typical_pkt_sz = 1024}),
-            0);
+  EXPECT_EQ(set_rate(limit_of(caps.qp_rate_limit_min, 65536, 1024)), 0);
   EXPECT_EQ(kept(), caps.qp_rate_limit_min);
-  EXPECT_EQ(set_rate({.rate_limit = 0, .max_burst_sz = 65536}), EINVAL) << "a burst of no rate";
-  EXPECT_EQ(set_rate({.rate_limit = 0, .comp_mask = 1}), EINVAL);
+  EXPECT_EQ(set_rate(limit_of(0, 65536)), EINVAL) << "a burst of no rate";
+  EXPECT_EQ(set_rate(limit_of(0, 0, 0, 1)), EINVAL);
   EXPECT_EQ(kept(), caps.qp_rate_limit_min) << "as it was before what was refused";
   EXPECT_EQ(set(0), 0);
   EXPECT_EQ(kept(), 0u);
@@ -78,14 +82,14 @@ TEST_F(RateLimit, is_within_what_the_device_says_it_can) {
 
 TEST_F(RateLimit, is_of_a_queue_pair_that_sends) {
   ASSERT_EQ(modify(a.get(), to_init(IBV_QPT_RC)), 0);
-  ibv_qp_rate_limit_attr limit{.rate_limit = 10'000};
+  ibv_qp_rate_limit_attr limit = limit_of(10'000);
   EXPECT_EQ(ibv_modify_qp_rate_limit(a.get(), &limit), EINVAL);
 }
 
 TEST_F(RateLimit, holds_messages_back) {
   connect(a.get(), b.get());
   Buffer some{pd.get(), 8 << 10};
-  ibv_qp_rate_limit_attr limit{.rate_limit = 20'000, .max_burst_sz = 8 << 10};  // 2.5 bytes a microsecond
+  ibv_qp_rate_limit_attr limit = limit_of(20'000, 8 << 10);  // 2.5 bytes a microsecond
   ASSERT_EQ(ibv_modify_qp_rate_limit(a.get(), &limit), 0);
   // 30 messages of 8 KiB, less the burst and the last one.
   EXPECT_GE(write_without_polling(30, some).count(), 28 * 8192 / 2500);
