@@ -95,18 +95,20 @@ void clients_section(const Server& server, Fields& field) {
   std::size_t most_out = 0;
   std::size_t subscribed = 0;
   std::size_t paused = 0;
+  std::size_t waiting_at_nodes = 0;
   for (const auto& [id, client] : server.clients) {
     most_in = std::max(most_in, client->pending_bytes());
     most_out = std::max(most_out, client->output.size());
     subscribed += client->subscriptions.any() ? 1 : 0;
     paused += client->paused() ? 1 : 0;
+    waiting_at_nodes += server.gateway != nullptr && server.gateway->blocks(*client) ? 1 : 0;
   }
   field("connected_clients", server.clients.size() - server.replication->replicas().size());
   field("cluster_connections", 0);
   field("maxclients", server.settings.maxclients);
   field("client_recent_max_input_buffer", most_in);
   field("client_recent_max_output_buffer", most_out);
-  field("blocked_clients", server.blocking.size() + paused);
+  field("blocked_clients", server.blocking.size() + paused + waiting_at_nodes);
   field("tracking_clients", server.tracking.clients());
   field("clients_in_timeout_table", 0);
   field("pubsub_clients", subscribed);

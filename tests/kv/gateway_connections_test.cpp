@@ -174,6 +174,15 @@ TEST(GatewayWaiting, leaves_the_nodes_queue_when_the_client_goes) {
   EXPECT_EQ(facts(gateway).own_links, 0u);
 }
 
+TEST(GatewayWaiting, is_counted_among_the_blocked_clients) {
+  LiveGateway gateway;
+  WireClient other = gateway.server.connect();
+  EXPECT_NE(other.call({"INFO", "clients"}).find("blocked_clients:0\r\n"), std::string::npos);
+  gateway.client.send(encode({"BLPOP", "hello", "0"}));
+  gateway.first.await(1);
+  EXPECT_NE(other.call({"INFO", "clients"}).find("blocked_clients:1\r\n"), std::string::npos);
+}
+
 TEST(GatewayWaiting, leaves_it_when_the_client_only_ends_its_side) {
   LiveGateway gateway;
   gateway.client.send(encode({"BLPOP", "hello", "0"}));
