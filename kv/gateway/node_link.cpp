@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kv/effects/request_text.hpp"
+#include "kv/gateway/reply_reader.hpp"
 
 namespace weir::kv::cluster {
 
@@ -17,6 +18,18 @@ std::string first_line(std::string_view reply) {
   constexpr std::size_t most_shown = 100;
   return std::string(reply.substr(0, std::min(reply.find('\r'), most_shown)));
 }
+// HELLO answers with pairs of a name and a value, in RESP2 as a flat array. 0: there is no id among them.
+std::int64_t id_in_greeting(std::string_view reply) {
+  ReplyReader reader(reply);
+  const auto pairs = reply.front() == '%' ? reader.map() : reader.array();
+  for (std::int64_t i = 0; pairs && i < *pairs; ++i) {
+    const auto name = reader.text();
+    if (name == "id") return reader.integer().value_or(0);
+    if (!name || !reader.skip()) break;
+  }
+  return 0;
+}
+
 }  // namespace
 
 NodeLink::NodeLink(Owner& owner, NodeAddress address, LinkSettings settings)
@@ -113,6 +126,7 @@ void NodeLink::take(std::string_view reply) {
                        (wants_other ? "; check --masteruser and --masterauth" : ""));
     }
     stage_ = Stage::ready;
+    client_id_ = id_in_greeting(reply);
     std::size_t at = answered_;
     for (Request& request : waiting_) {
       if (request.replies_before > request.parts_before) output_.append(asking_request);

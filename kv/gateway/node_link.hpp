@@ -91,6 +91,8 @@ class NodeLink final : private Session {
   bool has_room() const { return waiting_.size() < most_requests && kept() < most_bytes; }
   const NodeAddress& address() const { return address_; }
   Protocol protocol() const { return settings_.protocol; }
+  // What the node calls this connection (CLIENT ID); 0: it has not said.
+  std::int64_t client_id() const { return client_id_; }
 
   // The request leaves with the next flush() once the link is ready; `asking` sends ASKING before it.
   void send(Request request, std::string_view bytes, bool asking);
@@ -128,6 +130,7 @@ class NodeLink final : private Session {
   const LinkSettings settings_;
   Stage stage_ = Stage::dials;
   std::int64_t begun_ms_ = 0;
+  std::int64_t client_id_ = 0;
   std::unique_ptr<Dialling> dialling_;
   std::unique_ptr<Connection> connection_;
   ReplyQueue output_;

@@ -16,6 +16,8 @@ class ReplyReader {
   explicit ReplyReader(std::string_view reply) : rest_(reply) {}
 
   std::optional<std::int64_t> array() { return headed('*'); }
+  // The number of pairs.
+  std::optional<std::int64_t> map() { return headed('%'); }
   std::optional<std::int64_t> push() { return headed('>'); }
   std::optional<std::int64_t> integer() { return headed(':'); }
   // Null replies give an empty text.

@@ -265,7 +265,7 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
           command.container.empty() && (command.name == "unwatch" || command.name == "reset" ||
                                         (open && (command.name == "exec" || command.name == "discard"))))
         end_watching(*client.lane);
-      return false;
+      return command.container == "client" && command.name == "unblock" && unblock_at_node(client, words);
     case Route::Where::refused:
     case Route::Where::cross_slot:
       client.reply.error(refusal(command));

@@ -137,6 +137,8 @@ class Router final : public Gateway,
   bool follow_by_own_link(Request& waited, std::string_view request, const Redirect& redirect,
                           NodeLink*& place);
   void end_watching(Lane& lane);
+  // CLIENT UNBLOCK of a client that waits at a node. Returns false if it names no such client.
+  bool unblock_at_node(Client& client, Arguments words);
   void look_after_waiting();
   // For commands that more than one node answers: see router_all_nodes.cpp.
   Waits find_all_links(Protocol protocol, Lane& lane);

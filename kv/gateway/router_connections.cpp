@@ -9,6 +9,7 @@
 #include "kv/effects/request_text.hpp"
 #include "kv/gateway/error_reply.hpp"
 #include "kv/gateway/router.hpp"
+#include "kv/number.hpp"
 #include "kv/server/client.hpp"
 
 namespace weir::kv::cluster {
@@ -194,6 +195,39 @@ void Router::look_after_waiting() {
     link->send({}, ping_request, false);
     will_send(*link);
   }
+}
+
+// The node ends the waiting: it may have an element for the client already, which must not be lost.
+bool Router::unblock_at_node(Client& client, Arguments words) {
+  const auto number = words.size() <= 4 ? parse_int(words[2].text) : std::nullopt;
+  if (words.size() == 4 && !is_word(words[3].text, "TIMEOUT") && !is_word(words[3].text, "ERROR"))
+    return false;
+  const auto found =
+      number ? server_.clients.find(static_cast<std::uint64_t>(*number)) : server_.clients.end();
+  if (found == server_.clients.end() || !blocks(*found->second)) return false;
+  const NodeLink& waits_at = *found->second->lane->waiting_at;
+  if (waits_at.client_id() == 0) return false;
+  Node* const node = map_.node(waits_at.address());
+  std::string problem = "it does not answer";
+  NodeLink* const link = node == nullptr ? nullptr : link_to(*node, client.reply.protocol, problem);
+  if (link == nullptr || !link->ready() || !link->has_room()) {
+    client.reply.error("CLUSTERDOWN " + waits_at.address().text() +
+                       " could not be asked, the command did not run: " + problem);
+    return true;
+  }
+  const std::string id = std::to_string(waits_at.client_id());
+  request_.clear();
+  append_request_head(request_, words.size());
+  append_request_word(request_, words[0].text);
+  append_request_word(request_, words[1].text);
+  append_request_word(request_, id);
+  for (const Argument& word : words.subspan(3)) append_request_word(request_, word.text);
+  Request waited;
+  waited.lane = client.lane;
+  waited.number = client.lane->enter(next_.muted);
+  link->send(std::move(waited), request_, false);
+  will_send(*link);
+  return true;
 }
 
 void Router::subscribe(Client& client, const Command& command, Arguments words) {

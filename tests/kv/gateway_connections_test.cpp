@@ -174,6 +174,24 @@ TEST(GatewayWaiting, leaves_the_nodes_queue_when_the_client_goes) {
   EXPECT_EQ(facts(gateway).own_links, 0u);
 }
 
+TEST(GatewayWaiting, is_ended_at_the_node_by_client_unblock) {
+  LiveGateway gateway;
+  gateway.first.hello("*4\r\n" + bulk("proto") + ":2\r\n" + bulk("id") + ":77\r\n");
+  const std::string id = gateway.client.call({"CLIENT", "ID"});
+  gateway.client.send(encode({"BLPOP", "hello", "0"}));
+  gateway.first.await(1);
+  gateway.first.answers(always(":1\r\n"));
+  WireClient other = gateway.server.connect();
+  const std::string number = id.substr(1, id.size() - 3);
+  EXPECT_EQ(other.call({"CLIENT", "UNBLOCK", number, "ERROR"}), ":1\r\n");
+  EXPECT_EQ(asked(gateway.first).back(), (Words{"CLIENT", "UNBLOCK", "77", "ERROR"}));
+  EXPECT_EQ(other.call({"CLIENT", "UNBLOCK", number, "SOON"}),
+            "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n");
+  gateway.first.say_to(0, "*-1\r\n");
+  EXPECT_EQ(gateway.client.reply(), "*-1\r\n");
+  EXPECT_EQ(other.call({"CLIENT", "UNBLOCK", number}), ":0\r\n") << "it waits no more";
+}
+
 TEST(GatewayWaiting, is_counted_among_the_blocked_clients) {
   LiveGateway gateway;
   WireClient other = gateway.server.connect();
@@ -417,10 +435,8 @@ TEST(GatewayAllNodes, joins_the_replies_of_the_primaries) {
       {{"SCRIPT", "EXISTS", "a", "b"}, "*2\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:0\r\n"},
       {{"SCRIPT", "LOAD", "return 1"}, bulk("sha"), bulk("sha"), bulk("sha")},
       {{"FUNCTION", "DELETE", "f"}, "+OK\r\n", "+OK\r\n", "+OK\r\n"},
-      {{"KEYS", "*"},
-       "*1\r\n" + bulk("a"),
-       "*2\r\n" + bulk("b") + bulk("c"),
-       "*3\r\n" + bulk("a") + bulk("b") + bulk("c")},
+      {{"KEYS", "*"}, "*1\r\n" + bulk("a"), "*1\r\n" + bulk("a"), "*2\r\n" + bulk("a") + bulk("a")},
+      {{"KEYS", "*"}, "*1\r\n" + bulk("a"), "*0\r\n", "*1\r\n" + bulk("a")},
       {{"KEYS", "*"}, "*0\r\n", "*0\r\n", "*0\r\n"},
       {{"RANDOMKEY"}, "$-1\r\n", bulk("b"), bulk("b")},
       {{"RANDOMKEY"}, "$-1\r\n", "$-1\r\n", "$-1\r\n"},

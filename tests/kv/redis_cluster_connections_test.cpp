@@ -99,6 +99,19 @@ void a_waiting_command_goes_with_its_slot(ThroughGateway& at) {
   EXPECT_EQ(at.client.reply(), popped(key, "x"));
 }
 
+void a_waiting_client_can_be_unblocked(ThroughGateway& at) {
+  const std::string id = at.client.call({"CLIENT", "ID"});
+  for (const bool with_error : {false, true}) {
+    at.client.send(encode({"BLPOP", key_at(2, 1), "0"}));
+    at.await_blocked(2, 1);
+    EXPECT_EQ(
+        at.other.call({"CLIENT", "UNBLOCK", id.substr(1, id.size() - 3), with_error ? "ERROR" : "TIMEOUT"}),
+        ":1\r\n");
+    EXPECT_EQ(at.client.reply(),
+              with_error ? "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n" : "*-1\r\n");
+  }
+}
+
 void a_client_that_leaves_waits_no_more(ThroughGateway& at) {
   const std::string key = key_at(2);
   WireClient leaves = at.gateway.connect();
@@ -189,6 +202,7 @@ TEST(RedisClusterConnections, hold_while_slots_move_and_nodes_die) {
   transactions_are_whole(at);
   a_slot_that_moves_breaks_the_watch(at);
   a_waiting_command_goes_with_its_slot(at);
+  a_waiting_client_can_be_unblocked(at);
   a_client_that_leaves_waits_no_more(at);
   messages_come_from_every_node(at);
   a_shard_channel_ends_when_its_slot_moves(at);
