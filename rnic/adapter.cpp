@@ -510,7 +510,7 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   QueuePair* const qp = qps_.empty() ? nullptr : qps_[to.index()].get();
   if (qp == nullptr) return;
   qp->receive_packet(arrived_as(datagram, *packet));
-  if (qp->config().type != QpType::rc) return;  // other types send no answers
+  if (!is_reliable(qp->config().type)) return;  // other types send no answers
   const bool known = !answering_.empty() &&
                      (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());
   if (!known) answering_.push_back(qp);

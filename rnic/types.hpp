@@ -57,6 +57,10 @@ constexpr bool is_datagram(QpType type) {
 }
 // Senders inside a delivery are counted, but not known.
 constexpr bool has_many_senders(QpType type) { return is_datagram(type) || type == QpType::rss; }
+// Its requests are acknowledged.
+constexpr bool is_reliable(QpType type) {
+  return type == QpType::rc || type == QpType::xrc_send || type == QpType::xrc_recv;
+}
 
 enum class QpState : std::uint32_t { reset = 0, init, rtr, rts, sqd, sqe, err };
 

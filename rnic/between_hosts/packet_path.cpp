@@ -47,7 +47,7 @@ Gather one_piece(const void* at, std::size_t bytes) {
 // ECN bits that the program chose itself stay.
 std::uint8_t class_of(QpType type, std::uint8_t chosen) {
   constexpr std::uint8_t capable = 2;  // ECT(0)
-  return type == QpType::rc && ecn_of(chosen) == 0 ? chosen | capable : chosen;
+  return is_reliable(type) && ecn_of(chosen) == 0 ? chosen | capable : chosen;
 }
 
 }  // namespace
@@ -75,6 +75,7 @@ WcStatus PacketSends::look_up(std::uint32_t number, packet::WorkRequest& request
   request.rkey = wqe.rkey;
   request.compare_add = wqe.atomic.compare_add;
   request.swap = wqe.atomic.swap;
+  request.srqn = wqe.remote_srqn;
   pieces.count = 0;
   pieces.bytes = 0;
   pieces.is_ours = false;
@@ -114,6 +115,25 @@ void PacketSends::complete(std::uint32_t number, WcStatus status, std::uint64_t 
 }
 
 // ---- the responder's view of our own memory and receives
+
+bool PacketTarget::connect(const PeerPtr& self, Qpn ours, Qpn sender, QpType type) {
+  is_xrc_ = type == QpType::xrc_recv;
+  return own_.connect_to_ourselves(self, ours, sender) &&
+         (!is_xrc_ || reads_.connect_to_ourselves(self, ours, sender));
+}
+
+Verdict PacketTarget::select(std::uint32_t srqn) { return verdict_of(select_at(own_, Qpn(srqn))); }
+
+// The SRQ may belong to another process of our user than the queue pair. Until that process is connected the
+// packet counts as lost, so its sender asks again.
+Outcome PacketTarget::select_at(RemoteQueuePair& end, Qpn srqn) {
+  if (end.srq_selected(srqn)) return Outcome::done;
+  HostPort::Reached of{end.peer};
+  if (srqn.slot() != end.peer->slot()) of = host_.reach(srqn.slot(), dial_);
+  if (of.undecided) return Outcome::connecting;
+  if (of.silent) return Outcome::contended;
+  return end.select_srq(srqn, of.peer);
+}
 
 Verdict PacketTarget::begin_send() {
   is_write_ = false;
@@ -163,10 +183,22 @@ Verdict PacketTarget::check_read(std::uint64_t addr, std::uint32_t rkey, std::ui
   return verdict;
 }
 
-Verdict PacketTarget::read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
+Verdict PacketTarget::read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
                            std::span<iovec> room, std::uint32_t& used) {
   if (length == 0) return Verdict::done;
-  const Outcome begun = own_.begin_read(addr, length, rkey, room[used]);
+  RemoteQueuePair& from = read_from();
+  if (is_xrc_) {
+    if (const Outcome selected = select_at(from, Qpn(srqn)); selected != Outcome::done)
+      return verdict_of(selected);
+  }
+  if (from.acts_on_another_process()) {  // where its memory need not be mapped
+    guest_bytes_.resize(length);
+    room[used] = {guest_bytes_.data(), length};
+    const Outcome copied = from.rdma_read(one_piece(guest_bytes_.data(), length), addr, rkey);
+    if (copied == Outcome::done) ++used;
+    return verdict_of(copied);
+  }
+  const Outcome begun = from.begin_read(addr, length, rkey, room[used]);
   if (begun == Outcome::done) ++used;
   return verdict_of(begun);
 }
@@ -203,6 +235,7 @@ PacketPath::PacketPath(const QpCommon& qp, SendSide& sends, const Path& path, Qp
                 .destination_port = wire::roce_port}),
       remote(remote_number),
       mtu(path.mtu_bytes),
+      target(qp.nic.host),
       requests(qp, sends, *this) {}
 
 }  // namespace weir::rnic

@@ -44,22 +44,25 @@ class PacketSends final : public packet::SendSource {
 // The queue pair, as the responder sees it.
 class PacketTarget final : public packet::Target {
  public:
-  bool connect(PeerPtr self, Qpn ours, Qpn sender) {
-    return own_.connect_to_ourselves(std::move(self), ours, sender);
+  explicit PacketTarget(HostPort& host) : host_(host) {}
+  bool connect(const PeerPtr& self, Qpn ours, Qpn sender, QpType type);
+  void disconnect() {
+    own_.disconnect();
+    reads_.disconnect();
   }
-  void disconnect() { own_.disconnect(); }
   void give_up_send() { own_.give_up_send(); }
   QpCounters& counters() { return *own_.counters(); }  // while connected
   // The pieces from read() have been copied.
-  void end_read() { own_.end_read(); }
+  void end_read() { read_from().end_read(); }
 
+  packet::Verdict select(std::uint32_t srqn) override;
   packet::Verdict begin_send() override;
   packet::Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
   packet::Verdict append(std::uint64_t offset, std::span<const std::byte> bytes) override;
   packet::Verdict finish(const packet::Ending& ending) override;
   packet::Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
-  packet::Verdict read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
-                       std::uint32_t& used) override;
+  packet::Verdict read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
+                       std::span<iovec> room, std::uint32_t& used) override;
   packet::Verdict atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey, std::uint64_t compare_add,
                          std::uint64_t swap, std::uint64_t& before) override;
   packet::Verdict atomic_write(std::uint64_t addr, std::uint32_t rkey,
@@ -68,8 +71,17 @@ class PacketTarget final : public packet::Target {
 
  private:
   packet::Verdict tell_of(const packet::Ending& ending);
+  Outcome select_at(RemoteQueuePair& end, Qpn srqn);
+  RemoteQueuePair& read_from() { return is_xrc_ ? reads_ : own_; }
 
+  HostPort& host_;
   RemoteQueuePair own_;
+  // XRC: answers to READs are read through this one, because a message for another SRQ may be on its way
+  // through own_.
+  RemoteQueuePair reads_;
+  bool is_xrc_ = false;
+  HostPort::Ticket dial_ = 0;           // for the process of the SRQ that was asked for last
+  std::vector<std::byte> guest_bytes_;  // read from the memory of another process
   // State of the message being received.
   bool is_write_ = false;
   std::uint64_t write_addr_ = 0;

@@ -21,8 +21,8 @@ class PacketPolling {
 
  private:
   void count(int by) const {
-    qp_.sends.on_packets->fetch_add(by, std::memory_order_relaxed);
-    qp_.receives.on_packets->fetch_add(by, std::memory_order_relaxed);
+    for (std::atomic<int>* const polls : {qp_.sends.on_packets, qp_.receives.on_packets})
+      if (polls != nullptr) polls->fetch_add(by, std::memory_order_relaxed);
   }
 
   const QpCommon& qp_;

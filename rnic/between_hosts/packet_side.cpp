@@ -21,10 +21,13 @@ bool addressed(const PacketRoute& out, const ArrivedPacket& arrived) {
          arrived.interface == out.interface;
 }
 
+wire::Service service_of(QpType type) { return type == QpType::rc ? wire::Service::rc : wire::Service::xrc; }
+
 }  // namespace
 
 packet::ResponderAttributes PacketSide::responder_attributes(const PacketPath& path) const {
-  return {.destination = path.remote.value(),
+  return {.service = service_of(qp_.config.type),
+          .destination = path.remote.value(),
           .pkey = full_pkey,
           .path_mtu = path.mtu,
           .first_psn = packet::Psn(qp_.attributes.path.receive_psn),
@@ -35,12 +38,13 @@ packet::ResponderAttributes PacketSide::responder_attributes(const PacketPath& p
 void PacketSide::open(std::shared_ptr<packet::Window> window) {
   const Path& path = qp_.attributes.path;
   auto made = std::make_unique<PacketPath>(qp_, sends_, path, qp_.attributes.destination);
-  const bool connected =
-      made->target.connect(qp_.nic.host.peer(qp_.nic.slot, HostPort::Wait::no), qp_.qpn, made->remote);
+  const bool connected = qp_.config.type != QpType::xrc_send &&  // takes no requests
+                         made->target.connect(qp_.nic.host.peer(qp_.nic.slot, HostPort::Wait::no), qp_.qpn,
+                                              made->remote, qp_.config.type);
   made->window = std::move(window);
   if (connected && qp_.config.type == QpType::uc)
     made->unreliable_responder.emplace(made->target, made->mtu, packet::Psn(path.receive_psn));
-  if (connected && qp_.config.type == QpType::rc)
+  else if (connected)
     made->responder.emplace(made->target, responder_attributes(*made));
   const auto gid_words = std::bit_cast<std::array<std::uint64_t, 2>>(path.destination);
   for (std::size_t i = 0; i < gid_words.size(); ++i)
@@ -61,7 +65,9 @@ void PacketSide::set(QpState to) {
     const std::lock_guard lock(path_->arriving);
     if (path_->responder) path_->responder->set(responder_attributes(*path_));
   }
-  const packet::RequesterAttributes wanted{.destination = path_->remote.value(),
+  if (!sends()) return;
+  const packet::RequesterAttributes wanted{.service = service_of(qp_.config.type),
+                                           .destination = path_->remote.value(),
                                            .pkey = full_pkey,
                                            .path_mtu = path_->mtu,
                                            .first_psn = packet::Psn(qp_.attributes.path.send_psn),

@@ -23,15 +23,16 @@ class PacketSide {
   PacketSide& operator=(const PacketSide&) = delete;
 
   // ---- under the send lock
-  // To RTR, by the attributes' path. `window`: for RC, what may be in flight on that path.
+  // To RTR, by the attributes' path. `window`: if it sends reliably, what may be in flight on that path.
   void open(std::shared_ptr<packet::Window> window);
   // Applies what modify changed, as far as both halves depend on it.
   void set(QpState to);
   // To reset. A thread receiving packets has either not started on the path or is done with it.
   void close();
   bool is_open() const { return path_ != nullptr; }
-  // It also sends: a reliable connection.
-  bool sends() const { return path_ != nullptr && qp_.config.type == QpType::rc; }
+  // It also sends: a reliable connection, or the sending end of an extended one.
+  bool sends() const { return path_ != nullptr && sends_reliably(qp_.config.type); }
+  static bool sends_reliably(QpType type) { return type == QpType::rc || type == QpType::xrc_send; }
   // UC, from RTS on; nullptr before.
   UnreliablePackets* unreliable_sends() const;
   // Sends what the window admits.

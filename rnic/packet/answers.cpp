@@ -33,8 +33,8 @@ WcStatus status_of_nak(std::uint8_t code) {
 void Requester::receive(std::uint64_t now_ns, const wire::Packet& packet) {
   if (failed_) return;
   const Psn psn(packet.bth.psn);
-  const bool of_a_connection = packet.bth.opcode >> 5 == static_cast<unsigned>(wire::Service::rc);
-  if (!of_a_connection || psn < una_ || psn >= beyond_) {  // a duplicate, or an answer to nothing
+  const bool of_ours = packet.bth.opcode >> 5 == static_cast<unsigned>(attributes_.service);
+  if (!of_ours || psn < una_ || psn >= beyond_) {  // a duplicate, or an answer to nothing
     ++counts_.stray;
     return;
   }

@@ -1,5 +1,6 @@
-// The requester of a reliable connection over packets (IBA 9.7): turns the WQEs of a send queue into packets
-// and answers into completions. Pure: time is passed in, and the caller asks for packets.
+// The requester of a reliable connection, extended (XRC) or not, over packets (IBA 9.7): turns the WQEs of a
+// send queue into packets and answers into completions. Pure: time is passed in, and the caller asks for
+// packets.
 //
 //   una <= next <= beyond     PSNs: oldest not answered, next to be sent, behind the newest ever sent
 //
@@ -27,7 +28,8 @@
 namespace weir::rnic::packet {
 
 struct RequesterAttributes {
-  std::uint32_t destination = 0;  // QPN
+  wire::Service service = wire::Service::rc;  // or xrc
+  std::uint32_t destination = 0;              // QPN
   std::uint16_t pkey = 0xffff;
   std::uint32_t path_mtu = 1024;  // bytes
   Psn first_psn;

@@ -41,7 +41,7 @@ bool Responder::is_answer(const wire::Packet& packet) {
 }
 
 void Responder::receive(const wire::Packet& packet) {
-  if (packet.bth.opcode >> 5 != static_cast<unsigned>(wire::Service::rc) || is_answer(packet)) {
+  if (packet.bth.opcode >> 5 != static_cast<unsigned>(attributes_.service) || is_answer(packet)) {
     ++counts_.dropped;
     return;
   }
@@ -82,6 +82,10 @@ void Responder::receive(const wire::Packet& packet) {
 
 Verdict Responder::execute(const wire::Packet& packet, Operation operation) {
   const bool begun = message_.kind != Kind::none;
+  if (attributes_.service == wire::Service::xrc) {
+    if (begun && packet.srqn != message_.srqn) return refused();
+    if (const Verdict verdict = target_.select(packet.srqn); verdict != Verdict::done) return verdict;
+  }
   if (operation == Operation::read_request && !begun) return take_read(packet);
   if (is_atomic(operation) && !begun) return take_atomic(packet, operation);
   if (!in_sequence(packet, operation)) return refused();
@@ -121,7 +125,7 @@ Verdict Responder::begin(const wire::Packet& packet, Kind kind, bool only) {
   const Verdict verdict = kind == Kind::send
                               ? target_.begin_send()
                               : target_.begin_write(packet.reth.addr, packet.reth.rkey, packet.reth.length);
-  if (verdict == Verdict::done) message_ = {kind, psn, 0, length};
+  if (verdict == Verdict::done) message_ = {kind, psn, 0, length, packet.srqn};
   return verdict;
 }
 
@@ -159,14 +163,15 @@ Verdict Responder::take_read(const wire::Packet& packet) {
   if (verdict != Verdict::done) return verdict;
   const std::uint32_t mtu = attributes_.path_mtu;
   takes_ = std::max<std::uint32_t>(1, asked.length / mtu + (asked.length % mtu != 0));
-  remember({Operation::read_request, Psn(packet.bth.psn), takes_, asked.addr, asked.rkey, asked.length, 0});
+  remember({Operation::read_request, Psn(packet.bth.psn), takes_, asked.addr, asked.rkey, asked.length, 0,
+            packet.srqn});
   ++msn_;
   return Verdict::done;
 }
 
 Verdict Responder::take_atomic(const wire::Packet& packet, Operation operation) {
   Verdict verdict = Verdict::nak_invalid;
-  Remembered remembered{operation, Psn(packet.bth.psn), 1, 0, 0, 0, 0};
+  Remembered remembered{operation, Psn(packet.bth.psn), 1, 0, 0, 0, 0, packet.srqn};
   if (operation == Operation::atomic_write) {
     if (packet.reth.length != atomic_bytes || packet.payload.size() != atomic_bytes)
       target_.refuse(verdict);
@@ -219,7 +224,7 @@ void Responder::duplicate(const wire::Packet& packet, Operation operation) {
     const auto skipped = static_cast<std::uint32_t>(psn - found->first);
     const std::uint64_t offset = std::uint64_t{skipped} * attributes_.path_mtu;
     const wire::Reth& asked = packet.reth;
-    if (asked.addr != found->addr + offset || asked.rkey != found->rkey) {
+    if (asked.addr != found->addr + offset || asked.rkey != found->rkey || packet.srqn != found->srqn) {
       ++counts_.dropped;
       return;
     }

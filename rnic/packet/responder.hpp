@@ -1,5 +1,6 @@
-// The responder of a reliable connection over packets (IBA 9.7): executes requests in the order of their PSNs
-// on a Target, each once, and answers. Pure: packets are passed in, and the caller asks for packets.
+// The responder of a reliable connection, extended (XRC) or not, over packets (IBA 9.7): executes requests in
+// the order of their PSNs on a Target, each once, and answers. Pure: packets are passed in, and the caller
+// asks for packets.
 //
 // A request whose PSN is the expected one is executed; one behind it is a duplicate: acknowledged, or
 // replayed if it is a READ or an atomic that is remembered; one ahead of it is answered by one sequence NAK a
@@ -20,7 +21,8 @@
 namespace weir::rnic::packet {
 
 struct ResponderAttributes {
-  std::uint32_t destination = 0;  // QPN to answer to
+  wire::Service service = wire::Service::rc;  // or xrc
+  std::uint32_t destination = 0;              // QPN to answer to
   std::uint16_t pkey = 0xffff;
   std::uint32_t path_mtu = 1024;
   Psn first_psn;                   // expected first
@@ -61,6 +63,7 @@ class Responder {
     Kind kind = Kind::none;
     Psn first;                             // its first packet
     std::uint64_t offset = 0, length = 0;  // length: a WRITE's
+    std::uint32_t srqn = 0;                // XRC: the same in each of its packets
   };
   // A READ or atomic that may be asked for again, and a response on its way.
   struct Remembered {
@@ -71,6 +74,7 @@ class Responder {
     std::uint32_t rkey;
     std::uint32_t length;
     std::uint64_t original;
+    std::uint32_t srqn;
   };
   struct Response {
     Remembered of;

@@ -61,7 +61,7 @@ bool Responder::next_response(Outgoing& out) {
   header(out, packet, response_operation(response.sent == 0, last), psn, bytes);
   out.retransmitted = response.replay;
   if (bytes != 0) {
-    const Verdict verdict = target_.read(of.addr + offset, of.rkey, bytes, out.room, out.pieces);
+    const Verdict verdict = target_.read(of.srqn, of.addr + offset, of.rkey, bytes, out.room, out.pieces);
     if (verdict != Verdict::done) {
       unreadable(out);
       return false;
@@ -82,7 +82,7 @@ void Responder::unreadable(const Outgoing& packet) {
 
 void Responder::header(Outgoing& out, wire::Packet& packet, Operation operation, Psn psn,
                        std::size_t payload) const {
-  packet.bth.opcode = wire::opcode(wire::Service::rc, operation);
+  packet.bth.opcode = wire::opcode(attributes_.service, operation);
   packet.bth.pkey = attributes_.pkey;
   packet.bth.destination = attributes_.destination;
   packet.bth.psn = psn.value();

@@ -22,6 +22,7 @@ struct WorkRequest {
   std::uint64_t remote_addr = 0;
   std::uint32_t rkey = 0;
   std::uint64_t compare_add = 0, swap = 0;  // atomics
+  std::uint32_t srqn = 0;                   // XRC
 };
 
 class SendSource {

@@ -209,7 +209,8 @@ void Requester::emit(std::uint32_t number, std::uint32_t index, std::uint32_t pa
       packet.bth.solicited = last && request.solicited && request.opcode != SendOpcode::rdma_write;
     }
   }
-  packet.bth.opcode = wire::opcode(wire::Service::rc, operation);
+  packet.bth.opcode = wire::opcode(attributes_.service, operation);
+  packet.srqn = request.srqn;
   packet.bth.ack_request = ack;
   packet.bth.pkey = attributes_.pkey;
   packet.bth.destination = attributes_.destination;

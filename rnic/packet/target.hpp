@@ -36,6 +36,9 @@ struct Ending {
 // raised its asynchronous event, and gone to the error state before it returns.
 class Target {
  public:
+  // XRC alone, before each packet of a request: the SRQ that it names, which receives it and whose process
+  // and protection domain it acts on. No such SRQ in the domain: nak_invalid.
+  virtual Verdict select(std::uint32_t srqn) = 0;
   // A SEND, whose length its packets do not say: takes a receive. append() beyond its length: nak_invalid.
   virtual Verdict begin_send() = 0;
   // A WRITE of that many bytes: key, rights, bounds, all of it at once. Length 0: neither is looked at.
@@ -52,9 +55,10 @@ class Target {
   virtual Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) = 0;
   // Where those bytes of a READ that was checked lie now, as the pieces of one packet, appended to `room`
   // (max_sge entries); `used` counts them. They are held until the caller has sent what it asked for.
-  // Not done: the region has gone meanwhile, or a later request ended the target.
-  virtual Verdict read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
-                       std::uint32_t& used) = 0;
+  // Not done: the region has gone meanwhile, or a later request ended the target. `srqn`: that of the READ,
+  // whatever was selected since; a message that is on its way continues undisturbed.
+  virtual Verdict read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
+                       std::span<iovec> room, std::uint32_t& used) = 0;
 
   // Executed once. `before`: what was there. Misaligned: nak_invalid.
   virtual Verdict atomic(SendOpcode, std::uint64_t addr, std::uint32_t rkey, std::uint64_t compare_add,

@@ -14,7 +14,8 @@ constexpr int spins = 100;
 
 void Initiator::note() {
   if (qp_.config.type != QpType::xrc_recv) return;
-  const Qpn initiator(qp_.ctx->remote_qpn.load(std::memory_order_acquire));
+  const std::uint32_t remote = qp_.ctx->remote_qpn.load(std::memory_order_acquire);
+  const Qpn initiator = (remote & over_packets) != 0 ? qp_.qpn : Qpn(remote);  // its own process executes
   if (initiator.value() != 0) set_slot(initiator.slot());
 }
 

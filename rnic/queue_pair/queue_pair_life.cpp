@@ -39,7 +39,10 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
   // Anyone may have connected another process's queue pair; we may have to wait for its initiator.
-  if (is_anothers()) nic_.host().peer(Qpn(qp_.ctx->remote_qpn.load()).slot(), HostPort::Wait::yes);
+  if (is_anothers()) {
+    initiator_.note();
+    nic_.host().peer(initiator_.slot(), HostPort::Wait::yes);
+  }
   const InitiatorLeft left =
       to == QpState::reset || to == QpState::err ? answer_no_more(to) : InitiatorLeft::yes;
   sends_.lock().lock();
@@ -95,10 +98,11 @@ void QueuePair::set_attributes(const QpAttributes& attributes) {
 void QueuePair::connect() {
   const QpAttributes& attributes = qp_.attributes;
   if (attributes.path.via == Via::packets) {
-    const bool reliable = qp_.config.type == QpType::rc;
+    const bool has_window = PacketSide::sends_reliably(qp_.config.type);
     initiator_.set_slot(nic_.slot());  // our own process executes what arrives
-    packets_.open(reliable ? nic_.packet_window(attributes.path.destination, attributes.path.process)
-                           : nullptr);
+    packets_.close();                  // an XRC queue pair may have been reset by another process
+    packets_.open(has_window ? nic_.packet_window(attributes.path.destination, attributes.path.process)
+                             : nullptr);
     requester_.set_over_packets(true);
     polling_.begin();
   } else if (!is_datagram(qp_.config.type)) {

@@ -57,15 +57,15 @@ Outcome RemoteQueuePair::begin_send() {
   return Outcome::done;
 }
 
-// The address of a piece of a posted receive; nullptr: the receive has changed.
-std::byte* RemoteQueuePair::receive_buffer(const Sge& sge) const {
+// The region of a piece of a posted receive; nullptr: the receive has changed.
+const TptEntry* RemoteQueuePair::receive_region(const Sge& sge) const {
   const TptEntry& entry = memory_->tpt_entry(sge.lkey);
   const std::uint32_t pd = srq_.connected() ? srq_.pd() : pd_;
   if (sge.lkey == 0 || entry.key.load(std::memory_order_seq_cst) != sge.lkey || entry.pd != pd)
     return nullptr;
-  if (!(entry.access & access::local_write) || !ProtectionTable::in_bounds(entry, sge.addr, sge.length))
-    return nullptr;
-  return memory_->window(entry, sge.addr, sge.length);
+  const bool covered =
+      (entry.access & access::local_write) && ProtectionTable::in_bounds(entry, sge.addr, sge.length);
+  return covered ? &entry : nullptr;
 }
 
 Outcome RemoteQueuePair::append_to_send(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -81,15 +81,16 @@ Outcome RemoteQueuePair::append_to_send(std::uint64_t offset, std::span<const st
   };
   if (offset + bytes.size() > read_once(taken.wqe->length))
     return fail(Outcome::nak_invalid, WcStatus::loc_len_err);
+  Outcome moved = Outcome::nak_operational;
   const bool placed =
       for_each_piece(*taken.wqe, wqe_max_sge_, offset, bytes, [&](const Sge& sge, auto piece) {
-        std::byte* const to = receive_buffer(sge);
-        if (to == nullptr) return false;
-        const Gather from = gather_of(piece);
-        const auto own = memory_->own_memory(to, piece.size());
-        return copied(from, own, [&] { copy_in_order(to, from.span()); }) == Outcome::done;
+        const TptEntry* const region = receive_region(sge);
+        moved = region != nullptr ? move_in(gather_of(piece), *region, sge.addr) : Outcome::nak_operational;
+        return moved == Outcome::done;
       });
-  return placed ? Outcome::done : fail(Outcome::nak_operational, WcStatus::loc_prot_err);
+  if (placed) return Outcome::done;
+  if (moved == Outcome::late || moved == Outcome::no_response) return moved;  // to be tried again
+  return fail(Outcome::nak_operational, WcStatus::loc_prot_err);
 }
 
 Outcome RemoteQueuePair::finish_send(const Arrival& arrival) {

@@ -60,6 +60,8 @@ class RemoteQueuePair {
   // it may deliver to. `of`: its process; nullptr: no live process.
   bool srq_selected(Qpn srqn) const;
   Outcome select_srq(Qpn srqn, const PeerPtr& of);
+  // XRC: the selected SRQ is that of another process than the queue pair.
+  bool acts_on_another_process() const { return memory_ != peer; }
   void disconnect();
   // The target's process has ended, and no other process keeps the target.
   bool gone() const { return connected() && !peer->alive() && !kept(); }
@@ -151,7 +153,7 @@ class RemoteQueuePair {
   Outcome outcome_of_write(Peer::Transfer);
   Outcome land(const Gather&, ReceiveCqe&);
   bool receive_buffers_valid(const ReceiveWqe&) const;
-  std::byte* receive_buffer(const Sge&) const;
+  const TptEntry* receive_region(const Sge&) const;
   ReceiveCqe& next_cqe() {
     return xrc_completions_ == nullptr ? cqes_[ctx_->cqe_next & cqe_mask_] : next_xrc_completion();
   }

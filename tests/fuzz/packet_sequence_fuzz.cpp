@@ -21,6 +21,7 @@ using namespace weir::rnic::packet;
 
 constexpr std::uint32_t mtu = 256, receive_bytes = 1000;
 constexpr std::uint64_t exposed_bytes = 4096;
+constexpr std::uint32_t srqs = 2;
 
 void must(bool holds) {
   if (!holds) std::abort();
@@ -29,7 +30,14 @@ void must(bool holds) {
 class StrictTarget final : public Target {
  public:
   std::uint8_t mood = 0;  // of the next answer
+  bool is_xrc = false;
 
+  Verdict select(std::uint32_t srqn) override {
+    must(!dead_ && is_xrc && srqn < srqs);
+    must(!begun_ || srqn == selected_);  // a message stays with its SRQ
+    selected_ = srqn;
+    return answer();
+  }
   Verdict begin_send() override {
     must(!dead_ && !begun_);
     return begin(receive_bytes);
@@ -60,8 +68,9 @@ class StrictTarget final : public Target {
       return end(Verdict::nak_access);
     return answer();
   }
-  Verdict read(std::uint64_t addr, std::uint32_t, std::uint32_t length, std::span<iovec> room,
-               std::uint32_t& used) override {
+  Verdict read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t, std::uint32_t length,
+               std::span<iovec> room, std::uint32_t& used) override {
+    must(is_xrc ? srqn < srqs : srqn == 0);
     must(length != 0 && length <= mtu && addr + length <= exposed_bytes);
     if (dead_ || mood == 0xee) return Verdict::nak_operational;
     room[used++] = {exposed_.data() + addr, length};
@@ -111,6 +120,7 @@ class StrictTarget final : public Target {
     return verdict;
   }
   bool dead_ = false, begun_ = false;
+  std::uint32_t selected_ = 0;
   std::uint64_t room_ = 0, appended_ = 0, last_at_ = 0, executed_ = 0;
   std::array<std::byte, exposed_bytes> exposed_{};
 };
@@ -157,10 +167,11 @@ void check(const Outgoing& out) {
   must(wire::parse_transport(bytes).has_value());
 }
 
-wire::Packet packet_from(wire::Reader& from, Psn near) {
+wire::Packet packet_from(wire::Reader& from, Psn near, wire::Service service) {
   wire::Packet packet;
   packet.bth.opcode = static_cast<std::uint8_t>(from.number(1));
-  if (packet.bth.opcode < 0x80) packet.bth.opcode &= 31;
+  if (packet.bth.opcode < 0x80)
+    packet.bth.opcode = wire::opcode(service, static_cast<wire::Operation>(packet.bth.opcode & 31));
   const auto flags = static_cast<std::uint8_t>(from.number(1));
   packet.bth.ack_request = flags & 1;
   packet.bth.solicited = flags & 2;
@@ -173,6 +184,7 @@ wire::Packet packet_from(wire::Reader& from, Psn near) {
   static constexpr std::array<std::byte, mtu + 1> payload{};
   const unsigned has = wire::extensions_of(packet.bth.opcode).value_or(0);
   if (has & wire::extension::payload) packet.payload = std::span(payload).first(sizes[flags >> 5]);
+  if (has & wire::extension::xrceth) packet.srqn = (flags >> 3) % srqs;
   return packet;
 }
 
@@ -181,17 +193,21 @@ wire::Packet packet_from(wire::Reader& from, Psn near) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   wire::Reader from(std::as_bytes(std::span(data, size)));
   const auto setting = static_cast<std::uint8_t>(from.number(1));
+  const auto service = (setting & 4) != 0 ? wire::Service::xrc : wire::Service::rc;
   StrictTarget target;
+  target.is_xrc = service == wire::Service::xrc;
   StrictSource source;
   Window window;
   Requester requester(source, window,
-                      {.path_mtu = mtu,
+                      {.service = service,
+                       .path_mtu = mtu,
                        .first_psn = Psn(0xfffffa),
                        .timeout = 10,
                        .retry_cnt = 3,
                        .rnr_retry = 2,
                        .max_rd_atomic = static_cast<std::uint8_t>(1 + (setting & 3))});
-  Responder responder(target, {.path_mtu = mtu,
+  Responder responder(target, {.service = service,
+                               .path_mtu = mtu,
                                .first_psn = Psn(0xfffffc),
                                .min_rnr_timer = 1,
                                .max_dest_rd_atomic = static_cast<std::uint8_t>(setting >> 6)});
@@ -204,7 +220,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     target.mood = static_cast<std::uint8_t>(from.number(1));
     if (step < 128) {
       const bool answer = step >= 64;
-      const wire::Packet packet = packet_from(from, answer ? requester.next_psn() : responder.expected());
+      const wire::Packet packet =
+          packet_from(from, answer ? requester.next_psn() : responder.expected(), service);
       if (Responder::is_answer(packet))
         requester.receive(now_ns, packet);
       else
@@ -218,6 +235,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       request.opcode = opcodes[step & 7];
       request.fence = step & 8;
       request.rkey = static_cast<std::uint32_t>(from.number(1));
+      request.srqn = request.rkey % srqs;
       const bool word =
           request.opcode == SendOpcode::fetch_and_add || request.opcode == SendOpcode::atomic_write;
       source.lengths.push_back(word ? atomic_bytes : static_cast<std::uint32_t>(from.number(2) % 4096));

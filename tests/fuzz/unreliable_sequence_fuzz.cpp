@@ -26,6 +26,7 @@ class StrictTarget final : public Target {
  public:
   std::uint8_t mood = 0;  // of the next answer
 
+  Verdict select(std::uint32_t) override { return never(); }
   Verdict begin_send() override { return begin(1000); }
   Verdict begin_write(std::uint64_t, std::uint32_t, std::uint64_t length) override { return begin(length); }
   Verdict append(std::uint64_t offset, std::span<const std::byte> bytes) override {
@@ -40,7 +41,8 @@ class StrictTarget final : public Target {
     return answer();
   }
   Verdict check_read(std::uint64_t, std::uint32_t, std::uint64_t) override { return never(); }
-  Verdict read(std::uint64_t, std::uint32_t, std::uint32_t, std::span<iovec>, std::uint32_t&) override {
+  Verdict read(std::uint32_t, std::uint64_t, std::uint32_t, std::uint32_t, std::span<iovec>,
+               std::uint32_t&) override {
     return never();
   }
   Verdict atomic(SendOpcode, std::uint64_t, std::uint32_t, std::uint64_t, std::uint64_t,

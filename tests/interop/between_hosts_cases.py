@@ -7,7 +7,8 @@ from two_namespaces import ADDRESSES
 # Those in `make test`; the others run only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
-         "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey"]
+         "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey", "ibv_xsrq_pingpong.default",
+         "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
     "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
@@ -17,6 +18,8 @@ SELECTION = [
     "ib_write_bw.both_ways", "ib_write_bw.queue_pairs_16_both_ways", "ib_read_bw.both_ways", "ib_send_bw.both_ways",
     "ib_send_bw.shared_receive_queue", "ib_send_bw.events", "ib_atomic_bw.both_ways_queue_pairs_16",
     "ib_atomic_lat.cmp_and_swap", "killed.ib_write_bw.client", "killed.ib_send_bw.server", "killed.ib_read_bw.server",
+    "ibv_xsrq_pingpong.events", "ib_send_bw.xrc.both_ways", "ib_send_bw.xrc.queue_pairs_16", "ib_read_bw.extended_reliable_connection",
+    "ib_atomic_bw.extended_reliable_connection", "ib_send_lat.xrc.all_sizes", "ib_read_lat.xrc.all_sizes", "ib_write_lat.xrc.all_sizes",
 ]
 # Over IPv6, with the option that tells the connection manager about such an address.
 WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000", "mckey"], "link_local": ["rping.displayed"]}
@@ -28,7 +31,7 @@ WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-
               "ib_send_lat.datagrams": "-x"}
 # If several users share a port of an address, a GID index must name one: index 0 is the wire's in both
 # namespaces.
-WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong")
+WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong", "ibv_xsrq_pingpong")
 # A datagram is one packet, and this program's default exceeds those of a wire with an MTU of 1500.
 SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 

@@ -32,20 +32,25 @@ class TwoHosts : public TwoNics {
   void connect_hosts(const EndpointOptions& a_options = {}, const EndpointOptions& b_options = {}) {
     a = std::make_unique<Endpoint>(a_nic, a_options);
     b = std::make_unique<Endpoint>(b_nic, b_options);
-    const Path from_a{.via = Via::packets,
-                      .source = a_gid,
-                      .destination = b_gid,
-                      .send_psn = 0xfffff0,
-                      .receive_psn = 77,
-                      .interface = interface,
-                      .process = b_number};
-    Path from_b = from_a;
-    from_b.process = a_number;
-    std::swap(from_b.source, from_b.destination);
-    std::swap(from_b.send_psn, from_b.receive_psn);
-    a->attributes().path = from_a;
-    b->attributes().path = from_b;
+    a->attributes().path = path_from_a();
+    b->attributes().path = path_from_b();
     connect(*a, *b);
+  }
+  Path path_from_a() const {
+    return {.via = Via::packets,
+            .source = a_gid,
+            .destination = b_gid,
+            .send_psn = 0xfffff0,
+            .receive_psn = 77,
+            .interface = interface,
+            .process = b_number};
+  }
+  Path path_from_b() const {
+    Path path = path_from_a();
+    path.process = a_number;
+    std::swap(path.source, path.destination);
+    std::swap(path.send_psn, path.receive_psn);
+    return path;
   }
 
   void take(const PacketRoute& route, std::span<const PacketRun> runs) {
@@ -78,16 +83,19 @@ class TwoHosts : public TwoNics {
       if (!drop || !drop(packet)) deliver(packet);
     }
   }
+  static PacketDatagram datagram_of(const OnWire& packet) {
+    return {.bytes = packet.bytes,
+            .source = packet.source,
+            .destination = packet.destination,
+            .source_port = wire::roce_port,
+            .likely_id = packet.id,
+            .interface = packet.interface,
+            .traffic_class = packet.traffic_class,
+            .process = packet.process,
+            .slot = packet.slot};
+  }
   void deliver(const OnWire& packet) {
-    const PacketDatagram datagram{.bytes = packet.bytes,
-                                  .source = packet.source,
-                                  .destination = packet.destination,
-                                  .source_port = wire::roce_port,
-                                  .likely_id = packet.id,
-                                  .interface = packet.interface,
-                                  .traffic_class = packet.traffic_class,
-                                  .process = packet.process,
-                                  .slot = packet.slot};
+    const PacketDatagram datagram = datagram_of(packet);
     (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
   }
   // Gives a packet that was changed the ICRC of a whole one.

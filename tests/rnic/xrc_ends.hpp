@@ -27,8 +27,13 @@ struct XrcReceiver {
   SharedReceiveQueue* srq;
 };
 
+// The ways to the other end and back.
+struct XrcPaths {
+  Path there{}, back{};
+};
+
 struct XrcPair {
-  XrcPair(Nic& sending, Nic& answering, std::uint8_t rnr_retry = 7)
+  XrcPair(Nic& sending, Nic& answering, std::uint8_t rnr_retry = 7, const XrcPaths& paths = {})
       : from(sending), to(answering), cq(sending.adapter().create_cq(64, 1)) {
     QpConfig config;
     config.type = QpType::xrc_send;
@@ -42,11 +47,13 @@ struct XrcPair {
     target = to.adapter().create_qp(answers);
     const std::uint32_t rights = access::remote_write | access::remote_read | access::remote_atomic;
     QpAttributes at_sender{.destination = target->qpn(),
+                           .path = paths.there,
                            .timeout = 10,
                            .retry_cnt = 1,
                            .rnr_retry = rnr_retry,
                            .min_rnr_timer = 12};
-    QpAttributes at_target{.access = rights, .destination = sender->qpn(), .min_rnr_timer = 12};
+    QpAttributes at_target{
+        .access = rights, .destination = sender->qpn(), .path = paths.back, .min_rnr_timer = 12};
     for (const QpState state : {QpState::init, QpState::rtr, QpState::rts}) {
       sender->modify(state, at_sender);
       target->modify(state, at_target);

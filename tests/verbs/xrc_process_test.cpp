@@ -193,6 +193,18 @@ TEST_P(XrcProcess, who_opens_a_queue_pair_may_bring_it_up) {
   expect_arrives(node, node_srq, 2);
 }
 
+// Packets reach the process that made it.
+TEST_P(XrcProcess, who_opens_a_queue_pair_does_not_connect_it_to_another_host) {
+  node_srq = node.order(join()).address;
+  target = node.order({.order = Order::xrc_target}).address.qpn;
+  const Xrcd shared = open_xrcd(own.context.get(), file.fd(), 0);
+  const Qp opened = open_xrc_target(shared.get(), target);
+  ASSERT_TRUE(opened);
+  ASSERT_EQ(modify(opened.get(), to_init(IBV_QPT_RC)), 0);
+  constexpr ibv_gid elsewhere{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}};
+  EXPECT_EQ(modify(opened.get(), to_rtr(IBV_QPT_RC, sender->qp_num, elsewhere)), EOPNOTSUPP);
+}
+
 TEST_P(XrcProcess, a_queue_pair_of_no_domain_of_ours_is_not_opened) {
   connect();
   EXPECT_FALSE(open_xrc_target(own.xrcd.get(), target));

@@ -30,7 +30,7 @@ bool is_mapped(const ibv_gid& gid) {
 }
 
 bool is_carried(rnic::QpType type) {
-  return type == rnic::QpType::rc || type == rnic::QpType::uc || type == rnic::QpType::ud;
+  return rnic::is_reliable(type) || type == rnic::QpType::uc || type == rnic::QpType::ud;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The attributes of queue pairs: modify, query.
+#include <atomic>
 #include <cerrno>
 
+#include "link/explain.hpp"
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
@@ -106,6 +108,16 @@ bool apply(Qp& qp, QpState to, bool sqd_event) {
   return qp.nic_qp->modify(to, attributes);
 }
 
+// Packets reach the process that created the queue pair, and only that process answers them.
+int refuse_anothers() {
+  static std::atomic_flag said;
+  if (link::first_time(said))
+    link::explain(
+        "only the process that created an XRC_RECV queue pair can connect it to another host or another "
+        "user");
+  return EOPNOTSUPP;
+}
+
 // `burst_bytes` applies with IBV_QP_RATE_LIMIT.
 int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t burst_bytes) {
   if (mask & ~known_attributes) return EOPNOTSUPP;
@@ -122,6 +134,8 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
     // A datagram queue pair has no path, so ignore its address vector.
     NicProcess& nic = *context_of(qp->context).nic;
     const Way way = bits & IBV_QP_AV ? way_to(nic, attr.ah_attr, rnic::Qpn(attr.dest_qp_num), type) : Way{};
+    if (q.nic_qp->is_anothers() && way.reach != Reach::same_host && way.reach != Reach::nowhere)
+      return refuse_anothers();
     if (way.reach == Reach::packets) {
       if (const int error = open_way(nic, attr.ah_attr); error != 0) return error;
     }

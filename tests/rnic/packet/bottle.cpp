@@ -25,7 +25,8 @@ wire::IcrcRoute route_of(bool ipv4, std::uint8_t source, std::uint8_t destinatio
 std::unique_ptr<End> make_end(const Options& options, std::uint32_t number) {
   auto end = std::make_unique<End>(options);
   end->requester = std::make_unique<Requester>(*end, end->window,
-                                               RequesterAttributes{.destination = qpn_of_end[1 - number],
+                                               RequesterAttributes{.service = options.service,
+                                                                   .destination = qpn_of_end[1 - number],
                                                                    .path_mtu = options.path_mtu,
                                                                    .first_psn = options.first_psn,
                                                                    .timeout = options.timeout,
@@ -33,7 +34,8 @@ std::unique_ptr<End> make_end(const Options& options, std::uint32_t number) {
                                                                    .rnr_retry = options.rnr_retry,
                                                                    .max_rd_atomic = options.max_rd_atomic});
   end->responder =
-      std::make_unique<Responder>(*end, ResponderAttributes{.destination = qpn_of_end[1 - number],
+      std::make_unique<Responder>(*end, ResponderAttributes{.service = options.service,
+                                                            .destination = qpn_of_end[1 - number],
                                                             .path_mtu = options.path_mtu,
                                                             .first_psn = options.first_psn,
                                                             .min_rnr_timer = options.min_rnr_timer,
@@ -213,6 +215,12 @@ std::vector<Operation> random_operations(std::mt19937_64& random, std::size_t co
     }
   }
   return all;
+}
+
+void spread_over_srqs(std::vector<Operation>& operations) {
+  constexpr std::uint32_t srqs = 3;
+  std::uint32_t next = 0;
+  for (Operation& each : operations) each.srqn = next++ % srqs;
 }
 
 }  // namespace weir::rnic::packet::test

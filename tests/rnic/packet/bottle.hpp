@@ -39,9 +39,11 @@ struct Operation {
   std::uint32_t imm = 0;
   std::uint64_t compare_add = 0, swap = 0;
   std::uint32_t rkey = exposed_key;
+  std::uint32_t srqn = 0;  // XRC: each SRQ has a key of its own for the exposed memory (End::key_of)
 };
 
 struct Options {
+  wire::Service service = wire::Service::rc;
   std::uint32_t path_mtu = 1024;
   Psn first_psn{0xfffff0};
   std::uint8_t timeout = 14, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 12;
@@ -62,6 +64,7 @@ struct Message {
   std::optional<std::uint32_t> imm_be, invalidate;
   bool solicited = false;
   std::uint64_t byte_len = 0;
+  std::uint32_t srqn = 0;
 };
 
 class End final : public SendSource, public Target {
@@ -92,13 +95,14 @@ class End final : public SendSource, public Target {
   void complete(std::uint32_t wqe, WcStatus, std::uint64_t bytes) override;
 
   // Target
+  Verdict select(std::uint32_t srqn) override;
   Verdict begin_send() override;
   Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
   Verdict append(std::uint64_t offset, std::span<const std::byte>) override;
   Verdict finish(const Ending&) override;
   Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
-  Verdict read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
-               std::uint32_t& used) override;
+  Verdict read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
+               std::span<iovec> room, std::uint32_t& used) override;
   Verdict atomic(SendOpcode, std::uint64_t addr, std::uint32_t rkey, std::uint64_t compare_add,
                  std::uint64_t swap, std::uint64_t& before) override;
   Verdict atomic_write(std::uint64_t addr, std::uint32_t rkey,
@@ -106,13 +110,16 @@ class End final : public SendSource, public Target {
   void refuse(Verdict) override { ++refused; }
 
  private:
-  Verdict reachable(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length);
+  static std::uint32_t key_of(std::uint32_t srqn) { return exposed_key + srqn; }
+  Verdict reachable(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint64_t length);
   Verdict take_receive();
   std::vector<std::vector<std::byte>> expected_fetches_;  // by WQE
   std::vector<std::byte> landing_;
   std::byte* writing_ = nullptr;  // of a WRITE
   std::uint64_t begun_bytes_ = 0;
   bool sending_ = false;
+  const wire::Service service_;
+  std::uint32_t selected_ = 0;  // the SRQ
 };
 
 // A packet from BTH to ICRC.
@@ -164,6 +171,9 @@ class Bottle {
 
 // Operations of all kinds and of sizes around the borders of packets.
 std::vector<Operation> random_operations(std::mt19937_64&, std::size_t count, std::uint32_t path_mtu);
+
+// XRC: for one SRQ and another in turn.
+void spread_over_srqs(std::vector<Operation>&);
 
 // Everything about one connection from one number; asserts that model and ends agree.
 void play_seed(std::uint64_t seed);

@@ -38,7 +38,8 @@ End::End(const Options& options)
     : receives_left(options.receives),
       memory(pattern().begin(), pattern().begin() + memory_bytes),
       exposed(pattern().begin() + memory_bytes, pattern().end()),
-      model_exposed(exposed) {}
+      model_exposed(exposed),
+      service_(options.service) {}
 
 void End::post(End& other, const Operation& op) {
   operations.push_back(op);
@@ -66,13 +67,15 @@ void End::post(End& other, const Operation& op) {
     message.imm_be = op.imm;
   message.solicited = op.solicited;
   message.byte_len = op.length;
+  message.srqn = op.srqn;
   other.expected_messages.push_back(std::move(message));
 }
 
 WcStatus End::look_up(std::uint32_t wqe, WorkRequest& request, Gather& pieces) {
   const Operation& op = operations.at(wqe);
+  const std::uint32_t rkey = op.rkey == exposed_key ? key_of(op.srqn) : op.rkey;
   request = {op.opcode, op.solicited,   op.fence, op.imm, exposed_at + op.remote,
-             op.rkey,   op.compare_add, op.swap};
+             rkey,      op.compare_add, op.swap,  op.srqn};
   std::byte* at = memory.data() + op.local;
   for (std::size_t left = op.length; left > 0;) {
     const std::size_t size = op.in_pieces && pieces.count + 1 < max_sge ? (left + 2) / 3 : left;
@@ -101,9 +104,15 @@ void End::complete(std::uint32_t wqe, WcStatus status, std::uint64_t) {
   if (!std::ranges::equal(fetched, expected)) wrong.push_back("what came back to " + std::to_string(wqe));
 }
 
-Verdict End::reachable(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
+Verdict End::select(std::uint32_t srqn) {
+  if (service_ != wire::Service::xrc) wrong.push_back("an SRQ was selected");
+  selected_ = srqn;
+  return Verdict::done;
+}
+
+Verdict End::reachable(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
   if (length == 0) return Verdict::done;
-  if (rkey == exposed_key && addr >= exposed_at && addr + length <= exposed_at + exposed_bytes)
+  if (rkey == key_of(srqn) && addr >= exposed_at && addr + length <= exposed_at + exposed_bytes)
     return Verdict::done;
   ++refused;
   return Verdict::nak_access;
@@ -127,7 +136,7 @@ Verdict End::begin_send() {
 Verdict End::begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
   sending_ = false;
   begun_bytes_ = length;
-  const Verdict verdict = reachable(addr, rkey, length);
+  const Verdict verdict = reachable(selected_, addr, rkey, length);
   writing_ = verdict == Verdict::done && length != 0 ? exposed.data() + (addr - exposed_at) : nullptr;
   return verdict;
 }
@@ -165,26 +174,27 @@ Verdict End::finish(const Ending& ending) {
   expected_messages.pop_front();
   if ((sending_ && landing_ != expected.data) || ending.imm_be != expected.imm_be ||
       ending.invalidate != expected.invalidate || ending.solicited != expected.solicited ||
-      ending.byte_len != expected.byte_len)
+      ending.byte_len != expected.byte_len || selected_ != expected.srqn)
     wrong.push_back("message " + std::to_string(messages - 1));
   landing_.clear();
   return Verdict::done;
 }
 
 Verdict End::check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
-  return reachable(addr, rkey, length);
+  return reachable(selected_, addr, rkey, length);
 }
 
-Verdict End::read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
-                  std::uint32_t& used) {
-  if (const Verdict verdict = reachable(addr, rkey, length); verdict != Verdict::done) return verdict;
+Verdict End::read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
+                  std::span<iovec> room, std::uint32_t& used) {
+  if (const Verdict verdict = reachable(srqn, addr, rkey, length); verdict != Verdict::done) return verdict;
   room[used++] = {exposed.data() + (addr - exposed_at), length};
   return Verdict::done;
 }
 
 Verdict End::atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey, std::uint64_t compare_add,
                     std::uint64_t swap, std::uint64_t& before) {
-  if (const Verdict verdict = reachable(addr, rkey, atomic_bytes); verdict != Verdict::done) return verdict;
+  if (const Verdict verdict = reachable(selected_, addr, rkey, atomic_bytes); verdict != Verdict::done)
+    return verdict;
   std::byte* word = exposed.data() + (addr - exposed_at);
   std::memcpy(&before, word, sizeof before);
   const std::uint64_t after = result_of(opcode, compare_add, swap, before);
@@ -194,7 +204,8 @@ Verdict End::atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey, s
 
 Verdict End::atomic_write(std::uint64_t addr, std::uint32_t rkey,
                           std::span<const std::byte, atomic_bytes> value) {
-  if (const Verdict verdict = reachable(addr, rkey, atomic_bytes); verdict != Verdict::done) return verdict;
+  if (const Verdict verdict = reachable(selected_, addr, rkey, atomic_bytes); verdict != Verdict::done)
+    return verdict;
   std::ranges::copy(value, exposed.data() + (addr - exposed_at));
   return Verdict::done;
 }

@@ -20,6 +20,7 @@ void play_seed(std::uint64_t seed) {
   const bool scarce = below(3) == 0;
   if (scarce) options.receives = static_cast<std::uint32_t>(below(3));
   options.min_rnr_timer = static_cast<std::uint8_t>(1 + below(12));
+  if (seed % 4 == 0) options.service = wire::Service::xrc;
 
   Bottle bottle(options, static_cast<std::uint32_t>(seed));
   std::mt19937_64 network(seed + 1);
@@ -34,7 +35,8 @@ void play_seed(std::uint64_t seed) {
   for (std::uint32_t from : {0u, 1u}) {
     End& end = *bottle.ends[from];
     End& other = *bottle.ends[1 - from];
-    const auto operations = random_operations(random, below(25), options.path_mtu);
+    auto operations = random_operations(random, below(25), options.path_mtu);
+    if (options.service == wire::Service::xrc) spread_over_srqs(operations);
     // Some at once, the others while it runs.
     for (const Operation& op : operations) {
       if (below(2) != 0 && end.operations.size() == static_cast<std::size_t>(&op - operations.data()))

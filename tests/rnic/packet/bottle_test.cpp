@@ -38,18 +38,32 @@ std::vector<Operation> exchange() {
 enum class From { one_end, both_ends };
 
 std::uint64_t play(Bottle& bottle, From from = From::both_ends) {
-  for (const Operation& op : exchange()) bottle.ends[0]->post(*bottle.ends[1], op);
+  auto operations = exchange();
+  if (bottle.options.service == wire::Service::xrc) spread_over_srqs(operations);
+  for (const Operation& op : operations) bottle.ends[0]->post(*bottle.ends[1], op);
   if (from == From::both_ends)
-    for (const Operation& op : exchange()) bottle.ends[1]->post(*bottle.ends[0], op);
+    for (const Operation& op : operations) bottle.ends[1]->post(*bottle.ends[0], op);
   EXPECT_TRUE(bottle.run()) << "it never ends";
   EXPECT_EQ(bottle.differences(), "");
   return bottle.packets;
 }
 
-const Options small{.path_mtu = 256};
+constexpr Options small_packets(wire::Service service) {
+  Options options{.service = service, .path_mtu = 256};
+  return options;
+}
+const auto services = testing::Values(wire::Service::rc, wire::Service::xrc);
+std::string name_of(wire::Service service) { return service == wire::Service::xrc ? "xrc" : "rc"; }
 
-TEST(Bottle, an_exchange_over_a_good_network_sends_nothing_twice) {
-  Bottle bottle(small);
+class GoodNetwork : public testing::TestWithParam<wire::Service> {};
+INSTANTIATE_TEST_SUITE_P(Services, GoodNetwork, services,
+                         [](const auto& param_info) { return name_of(param_info.param); });
+
+TEST_P(GoodNetwork, an_exchange_sends_nothing_twice) {
+  Bottle bottle(small_packets(GetParam()));
+  bottle.watch = [](std::uint32_t, const wire::Packet& packet, std::span<const std::byte>) {
+    EXPECT_EQ(static_cast<wire::Service>(packet.bth.opcode >> 5), GetParam());
+  };
   play(bottle);
   for (const auto& end : bottle.ends) {
     EXPECT_EQ(end->requester->counts().retransmitted, 0u);
@@ -62,15 +76,21 @@ struct FaultRow {
   const char* name;
   Fate fate;
 };
-class EachPacket : public testing::TestWithParam<FaultRow> {};
+class EachPacket : public testing::TestWithParam<std::tuple<wire::Service, FaultRow>> {
+ protected:
+  const Options small = small_packets(std::get<0>(GetParam()));
+  const Fate hits = std::get<1>(GetParam()).fate;
+};
 INSTANTIATE_TEST_SUITE_P(
     Faults, EachPacket,
-    testing::Values(FaultRow{"dropped", {.dropped = true}}, FaultRow{"corrupted", {.corrupted = true}},
-                    FaultRow{"doubled", {.copies = 2}},
-                    FaultRow{"overtaken", {.delayed_ns = 1 * microsecond}},
-                    FaultRow{"late", {.delayed_ns = 5 * millisecond}},
-                    FaultRow{"doubled_late", {.copies = 2, .delayed_ns = 100 * microsecond}}),
-    [](const auto& row) { return row.param.name; });
+    testing::Combine(services, testing::Values(FaultRow{"dropped", {.dropped = true}},
+                                               FaultRow{"corrupted", {.corrupted = true}},
+                                               FaultRow{"doubled", {.copies = 2}},
+                                               FaultRow{"overtaken", {.delayed_ns = 1 * microsecond}},
+                                               FaultRow{"late", {.delayed_ns = 5 * millisecond}},
+                                               FaultRow{"doubled_late",
+                                                        {.copies = 2, .delayed_ns = 100 * microsecond}})),
+    [](const auto& row) { return name_of(std::get<0>(row.param)) + "_" + std::get<1>(row.param).name; });
 
 TEST_P(EachPacket, of_an_exchange_may_be_hit) {
   Bottle undisturbed(small);
@@ -78,7 +98,7 @@ TEST_P(EachPacket, of_an_exchange_may_be_hit) {
   for (std::uint64_t hit = 0; hit < packets; ++hit) {
     SCOPED_TRACE(hit);
     Bottle bottle(small);
-    bottle.fate = [&](std::uint64_t n) { return n == hit ? GetParam().fate : Fate{}; };
+    bottle.fate = [&](std::uint64_t n) { return n == hit ? hits : Fate{}; };
     play(bottle);
     if (HasFailure()) return;
     EXPECT_EQ(bottle.ends[0]->requester->counts().timeouts, 0u) << "the probe is faster";
@@ -91,7 +111,7 @@ TEST_P(EachPacket, of_an_exchange_may_be_hit_with_another) {
   for (std::uint64_t first = 0; first < packets; ++first) {
     for (std::uint64_t second = first + 1; second < packets; ++second) {
       Bottle bottle(small);
-      bottle.fate = [&](std::uint64_t n) { return n == first || n == second ? GetParam().fate : Fate{}; };
+      bottle.fate = [&](std::uint64_t n) { return n == first || n == second ? hits : Fate{}; };
       play(bottle, From::one_end);
       if (HasFailure()) {
         ADD_FAILURE() << "packets " << first << " and " << second;

@@ -102,6 +102,7 @@ class Server final : public Target {
   }
   bool has_receive = true;
 
+  Verdict select(std::uint32_t) override { return Verdict::nak_invalid; }
   Verdict begin_send() override { return has_receive ? Verdict::done : Verdict::rnr; }
   Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override {
     begun_at_ = addr;
@@ -118,7 +119,7 @@ class Server final : public Target {
   Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override {
     return reach(addr, rkey, length);
   }
-  Verdict read(std::uint64_t addr, std::uint32_t, std::uint32_t length, std::span<iovec> room,
+  Verdict read(std::uint32_t, std::uint64_t addr, std::uint32_t, std::uint32_t length, std::span<iovec> room,
                std::uint32_t& used) override {
     room[used++] = {at(addr), length};
     return Verdict::done;
