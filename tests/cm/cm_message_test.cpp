@@ -34,6 +34,7 @@ CmMessage sample() {
   message.retry_count = 7;
   message.rnr_retry_count = 6;
   message.srq = 1;
+  message.transport = Transport::unreliable;
   message.ece = {.vendor_id = 0x15b3, .options = 0x10000001, .comp_mask = 0};
   message.private_data.assign(req_private_bytes, std::byte{0x5a});
   return message;
@@ -60,6 +61,7 @@ TEST(CmMessage, every_field_survives_the_way) {
   EXPECT_EQ(got->retry_count, sent.retry_count);
   EXPECT_EQ(got->rnr_retry_count, sent.rnr_retry_count);
   EXPECT_EQ(got->srq, sent.srq);
+  EXPECT_EQ(got->transport, sent.transport);
   EXPECT_EQ(got->ece.vendor_id, sent.ece.vendor_id);
   EXPECT_EQ(got->ece.options, sent.ece.options);
   EXPECT_EQ(got->private_data, sent.private_data);
@@ -118,6 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
                               m.local_id = 0;
                             }},
                     Spoiled{"qpn_over_24_bits", [](CmMessage& m) { m.qpn = 1 << 24; }},
+                    Spoiled{"transport_unknown", [](CmMessage& m) { m.transport = Transport{3}; }},
                     Spoiled{"psn_over_24_bits", [](CmMessage& m) { m.psn = 1 << 24; }},
                     Spoiled{"retries_over_three_bits", [](CmMessage& m) { m.retry_count = 8; }},
                     Spoiled{"rnr_retries_over_three_bits", [](CmMessage& m) { m.rnr_retry_count = 8; }}),
@@ -125,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CmMessage, of_another_version_is_malformed) {
   auto bytes = encode(sample());
-  bytes[0] = std::byte{2};
+  bytes[0] = static_cast<std::byte>(std::to_integer<int>(bytes[0]) + 1);
   EXPECT_FALSE(parse(bytes));
 }
 

@@ -308,6 +308,32 @@ TEST_F(Carrier, drops_what_is_cut_or_changed_into_nonsense) {
   EXPECT_EQ(received.size(), 1u);
 }
 
+TEST_F(Carrier, says_of_which_type_the_connection_is_and_takes_no_type_that_it_does_not_know) {
+  for (const Transport transport : {Transport::reliable, Transport::unreliable, Transport::extended}) {
+    SCOPED_TRACE(static_cast<int>(transport));
+    CmMessage asked = their_request(), answered = answer(MessageType::rep);
+    asked.transport = answered.transport = transport;
+    asked.qpn = answered.qpn = 0x123456;
+    arrive(asked);
+    ASSERT_FALSE(received.empty());
+    EXPECT_EQ(received.back().transport, transport);
+    EXPECT_EQ(received.back().qpn, 0x123456u);
+    send(request());
+    arrive(answered);
+    EXPECT_EQ(received.back().type, MessageType::rep);
+    EXPECT_EQ(received.back().qpn, 0x123456u);
+  }
+  const std::size_t before = received.size();
+  wire::Mad mad = mad_of(their_request(), {.source = theirs, .destination = ours, .guid = 1}, 42);
+  auto& req = std::get<wire::CmReq>(mad.message);
+  for (const auto& [transport, extended] : {std::pair{2, 0}, std::pair{3, 0}, std::pair{3, 2}}) {
+    req.transport = static_cast<std::uint8_t>(transport);
+    req.extended_transport = static_cast<std::uint8_t>(extended);
+    port.arrive({theirs, ours}, wire::encode_mad(mad));
+  }
+  EXPECT_EQ(received.size(), before);
+}
+
 constexpr std::uint64_t one_process = 5, other_process = 6;
 
 TEST_P(Answers, of_other_processes_of_a_user_end_nothing) {

@@ -8,7 +8,7 @@ from two_namespaces import ADDRESSES
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
          "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey", "ibv_xsrq_pingpong.default",
-         "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue"]
+         "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue", "rdma_xserver.xrc", "cm_transport.uc"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
     "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",

@@ -175,6 +175,9 @@ CONNECTION_MANAGEMENT = [
     rping("own_queue_pair", "-q", "-v", count=20, expect=[r"ping data: rdma-ping-19: "]),
     Case("cmtime", "served", ["cmtime", "-b", "{host}", "-p", "{port}", "-c", "50"],
          ["cmtime", "-s", "{host}", "-p", "{port}", "-c", "50"], ready="rdma", expect=[r"^connect\s+:", r"^destroy\s+:"]),
+    *(Case(f"cm_transport.{kind}", "pair", ["{programs}/cm_transport", kind, "server", "{host}", "{port}"],
+           ["{programs}/cm_transport", kind, "client", "{host}", "{port}"], ready="rdma", expect=[rf"^{kind}: 100 of 100 came back"],
+           needs=["{programs}/cm_transport"]) for kind in ("uc", "rc")),
     both("ucmatose", ["ucmatose"], ["ucmatose", "-s", "{host}"], expect=[r"return status 0"]),
     both("ucmatose.many", ["ucmatose", "-c", "50"], ["ucmatose", "-c", "50", "-s", "{host}"], expect=[r"return status 0"]),
 ]

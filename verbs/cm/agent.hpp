@@ -107,7 +107,7 @@ class Agent {
   void repeat_answer(const Id& id, const CmMessage& message);
   bool is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const;
   bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);
-  void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service);
+  void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, RejectReason reason);
   int on_the_way(const link::NeighbourPtr& from, const Id& listener) const;
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);

@@ -7,7 +7,7 @@
 namespace weir::cm {
 namespace {
 
-constexpr std::uint8_t format_version = 1;
+constexpr std::uint8_t format_version = 2;
 constexpr std::uint32_t max_24_bits = 0xffffff;
 constexpr std::uint8_t max_retry_count = 7;  // a three-bit field on the wire
 
@@ -74,6 +74,7 @@ bool legal(const CmMessage& message) {
   // A refusal may come from a process that never chose a number for the connection.
   const bool refuses = message.type == MessageType::rej || message.type == MessageType::sidr_rep;
   if (message.local_id == 0 && !refuses) return false;
+  if (message.transport > Transport::extended) return false;
   if (message.qpn > max_24_bits || message.psn > max_24_bits) return false;
   if (message.retry_count > max_retry_count || message.rnr_retry_count > max_retry_count) return false;
   return message.private_data.size() <= private_data_limit(message.type);
@@ -124,6 +125,7 @@ std::vector<std::byte> encode(const CmMessage& message) {
   writer.put(message.retry_count);
   writer.put(message.rnr_retry_count);
   writer.put(message.srq);
+  writer.put(static_cast<std::uint8_t>(message.transport));
   writer.put(message.ece.vendor_id);
   writer.put(message.ece.options);
   writer.put(message.ece.comp_mask);
@@ -135,7 +137,7 @@ std::vector<std::byte> encode(const CmMessage& message) {
 std::optional<CmMessage> parse(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   CmMessage message;
-  std::uint8_t version = 0, type = 0;
+  std::uint8_t version = 0, type = 0, transport = 0;
   reader.get(version);
   reader.get(type);
   message.type = static_cast<MessageType>(type);
@@ -153,6 +155,8 @@ std::optional<CmMessage> parse(std::span<const std::byte> bytes) {
   reader.get(message.retry_count);
   reader.get(message.rnr_retry_count);
   reader.get(message.srq);
+  reader.get(transport);
+  message.transport = static_cast<Transport>(transport);
   reader.get(message.ece.vendor_id);
   reader.get(message.ece.options);
   reader.get(message.ece.comp_mask);

@@ -24,8 +24,13 @@ enum class RejectReason : std::uint16_t {
   timeout = 4,
   invalid_communication_id = 6,
   invalid_service_id = 8,
+  invalid_transport = 9,
   consumer_defined = 28,
 };
+
+// What the two queue pairs are: the requester's says it, and the listener takes requests of its own type
+// alone.
+enum class Transport : std::uint8_t { reliable, unreliable, extended };  // RC, UC, XRC
 
 // IBTA table 119 (12.11.2): status of a SIDR_REP.
 enum class SidrStatus : std::uint8_t { success = 0, no_such_service = 1, rejected = 2 };
@@ -60,6 +65,7 @@ struct CmMessage {
   std::uint8_t retry_count = 0;
   std::uint8_t rnr_retry_count = 0;
   std::uint8_t srq = 0;
+  Transport transport{};  // req, rep
   ibv_ece ece{};
   // req, between hosts only: the largest path MTU (an ibv_mtu) of the way there; 0: not said.
   std::uint8_t path_mtu = 0;

@@ -28,6 +28,11 @@ struct Id : rdma_cm_id {
   static Id& of(rdma_cm_id* id) { return *static_cast<Id*>(id); }
   EventChannel& events() const { return EventChannel::of(channel); }
   bool datagram() const { return qp_type == IBV_QPT_UD; }
+  Transport transport() const {
+    if (qp_type == IBV_QPT_UC) return Transport::unreliable;
+    const bool extended = qp_type == IBV_QPT_XRC_SEND || qp_type == IBV_QPT_XRC_RECV;
+    return extended ? Transport::extended : Transport::reliable;
+  }
 
   void set_local(const Endpoint& endpoint) {
     local = endpoint;

@@ -125,14 +125,14 @@ Id* Agent::listener_for(const CmMessage& request) const {
   return wildcard;
 }
 
-void Agent::refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service) {
+void Agent::refuse_request(const link::NeighbourPtr& from, const CmMessage& request, RejectReason reason) {
   CmMessage answer;
   answer.remote_id = request.local_id;
   if (request.type == MessageType::req) {
     answer.type = MessageType::rej;
-    answer.status = static_cast<std::uint16_t>(no_such_service ? RejectReason::invalid_service_id
-                                                               : RejectReason::consumer_defined);
+    answer.status = static_cast<std::uint16_t>(reason);
   } else {
+    const bool no_such_service = reason == RejectReason::invalid_service_id;
     answer.type = MessageType::sidr_rep;
     answer.status =
         static_cast<std::uint16_t>(no_such_service ? SidrStatus::no_such_service : SidrStatus::rejected);
@@ -145,12 +145,15 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   Id* listener = listener_for(message);
   if (listener == nullptr && is_remote(from) && wait_for_listener(from, message, 1)) return;
   const bool datagram = message.type == MessageType::sidr_req;
-  if (listener == nullptr || listener->datagram() != datagram) return refuse_request(from, message, true);
+  if (listener == nullptr || listener->datagram() != datagram)
+    return refuse_request(from, message, RejectReason::invalid_service_id);
+  if (!datagram && listener->transport() != message.transport)
+    return refuse_request(from, message, RejectReason::invalid_transport);
   if (listener->requests_queued >= listener->backlog || on_the_way(from, *listener) >= max_on_the_way)
-    return refuse_request(from, message, false);
+    return refuse_request(from, message, RejectReason::consumer_defined);
   // These look-ups use tables of this process and block on nobody.
   const auto place = devices_.find(message.destination);
-  if (!place) return refuse_request(from, message, true);
+  if (!place) return refuse_request(from, message, RejectReason::invalid_service_id);
   const std::uint32_t request_id = message.local_id;
   Id* id = make_passive(*listener, *place, from, std::move(message));
 
@@ -194,7 +197,7 @@ bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& r
     --requests_waiting_;
     if (is_repeated(from, request)) return;
     if (listener_for(request) != nullptr) return receive_request(from, request);
-    refuse_request(from, request, true);
+    refuse_request(from, request, RejectReason::invalid_service_id);
   });
   return true;
 }

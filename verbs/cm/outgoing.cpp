@@ -25,6 +25,7 @@ int Agent::connect(Id& id, CmMessage mine) {
   mine.type = id.datagram() ? MessageType::sidr_req : MessageType::req;
   mine.local_id = id.local_id;
   mine.port_space = static_cast<std::uint16_t>(id.ps);
+  mine.transport = id.transport();
   mine.source = id.local;
   mine.destination = id.remote;
   if (!step(id.state, Input::connect)) return EINVAL;
@@ -39,6 +40,7 @@ int Agent::accept(Id& id, CmMessage mine) {
   mine.type = id.datagram() ? MessageType::sidr_rep : MessageType::rep;
   mine.local_id = id.local_id;
   mine.remote_id = id.remote_id;
+  mine.transport = id.transport();
   id.mine = std::move(mine);
   apply(id, Input::accept);
   return 0;

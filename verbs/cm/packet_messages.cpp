@@ -11,6 +11,15 @@ namespace {
 constexpr std::uint8_t cm_timeout = 20, cm_retries = 15, ack_timeout = 18, hop_limit = 64;
 constexpr std::uint8_t about_req = 0, about_rep = 1, about_other = 2;
 constexpr std::uint16_t full_pkey = 0xffff;
+// Of a REQ (IBA 12.6.5, table 99; XRC: annex A14).
+constexpr std::uint8_t service_rc = 0, service_uc = 1, service_extended = 3, extended_is_xrc = 1;
+
+std::optional<Transport> transport_of(const wire::CmReq& req) {
+  if (req.transport == service_rc) return Transport::reliable;
+  if (req.transport == service_uc) return Transport::unreliable;
+  const bool xrc = req.transport == service_extended && req.extended_transport == extended_is_xrc;
+  return xrc ? std::optional(Transport::extended) : std::nullopt;
+}
 
 template <std::size_t n>
 void put_private(wire::PrivateData<n>& into, std::size_t at, std::span<const std::byte> data) {
@@ -75,8 +84,10 @@ struct Translator {
   CmMessage& message = result.message;
 
   bool operator()(const wire::CmReq& req) {
-    if (req.transport != 0) return false;  // reliable connections only
+    const auto transport = transport_of(req);
+    if (!transport) return false;
     message.type = MessageType::req;
+    message.transport = *transport;
     message.local_id = req.local_id;
     message.qpn = req.qpn;
     message.psn = req.starting_psn;
@@ -100,7 +111,7 @@ struct Translator {
   }
   bool operator()(const wire::CmRep& rep) {
     ids(MessageType::rep, rep);
-    message.qpn = rep.qpn;
+    message.qpn = rep.qpn != 0 ? rep.qpn : rep.eecn;  // XRC: the field of RD has it
     message.psn = rep.starting_psn;
     message.responder_resources = rep.responder_resources;
     message.initiator_depth = rep.initiator_depth;
@@ -158,6 +169,10 @@ wire::CmReq req_of(const CmMessage& message, const Addressing& addressing) {
   req.initiator_depth = message.initiator_depth;
   req.remote_cm_timeout = req.local_cm_timeout = cm_timeout;
   req.max_cm_retries = cm_retries;
+  req.transport = message.transport == Transport::unreliable ? service_uc
+                  : message.transport == Transport::extended ? service_extended
+                                                             : service_rc;
+  req.extended_transport = message.transport == Transport::extended ? extended_is_xrc : 0;
   req.flow_control = message.flow_control != 0;
   req.srq = message.srq != 0;
   req.retry_count = message.retry_count;
@@ -174,7 +189,7 @@ wire::CmReq req_of(const CmMessage& message, const Addressing& addressing) {
 
 wire::CmRep rep_of(const CmMessage& message, const Addressing& addressing) {
   auto rep = with_ids<wire::CmRep>(message);
-  rep.qpn = message.qpn;
+  (message.transport == Transport::extended ? rep.eecn : rep.qpn) = message.qpn;
   rep.starting_psn = message.psn;
   rep.responder_resources = message.responder_resources;
   rep.initiator_depth = message.initiator_depth;

@@ -47,16 +47,17 @@ void fill_ready_to_receive(const Id& id, ibv_qp_attr& attr, int& mask) {
     attr.path_mtu = std::min(attr.path_mtu, static_cast<ibv_mtu>(id.peers.path_mtu));
   attr.dest_qp_num = id.peers.qpn;
   attr.rq_psn = id.mine.psn;  // each side chooses the PSN that the other begins with
+  mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (id.transport() == Transport::unreliable) return;
   attr.max_dest_rd_atomic = id.mine.responder_resources;
   attr.min_rnr_timer = 0;  // the longest time, 655 ms, as in the kernel
-  mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-          IBV_QP_MIN_RNR_TIMER;
+  mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
 
 void fill_ready_to_send(const Id& id, ibv_qp_attr& attr, int& mask) {
   attr.sq_psn = id.peers.psn;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  if (id.datagram()) return;
+  if (id.datagram() || id.transport() == Transport::unreliable) return;
   attr.timeout = id.ack_timeout.value_or(default_ack_timeout);
   // The REQ sets the retry count of both sides. Each side sets how often the other retries after an RNR NAK.
   attr.retry_cnt = id.stage == Stage::passive ? id.peers.retry_count : id.mine.retry_count;
