@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace weir::cm {
@@ -100,9 +102,15 @@ class Port final : public verbs::ManagementPort {
     sent.push_back({to.destination, to.process, {mad.begin(), mad.end()}});
   }
   bool is_ours(const verbs::GidBytes& address) override { return address != stranger; }
-  bool serve(const std::string&) override { return false; }
-  void stop_serving(const std::string&) override {}
-  bool find_server(const std::string&, std::function<void(std::uint64_t)>) override { return false; }
+  // Of a process of another user, by its number.
+  bool serve(const std::string& service) override { return services.emplace(service, serving).second; }
+  void stop_serving(const std::string& service) override { services.erase(service); }
+  bool find_server(const std::string& service, std::function<void(std::uint64_t)> found) override {
+    const auto served = services.find(service);
+    if (served == services.end()) return false;
+    found(served->second);
+    return true;
+  }
   void on_process_gone(std::function<void(std::uint64_t)> handler) override { end = std::move(handler); }
   bool leads_to(const verbs::GidBytes&) override { return true; }
   std::uint8_t path_mtu(const verbs::GidBytes&) override { return IBV_MTU_1024; }
@@ -114,6 +122,8 @@ class Port final : public verbs::ManagementPort {
     std::vector<std::byte> mad;
   };
   std::vector<Sent> sent;
+  std::map<std::string, std::uint64_t> services;
+  std::uint64_t serving = 0;
   Handler arrive;
   std::function<void(std::uint64_t)> end;
 };
@@ -351,6 +361,50 @@ TEST_P(Answers, of_other_processes_of_a_user_end_nothing) {
   for (const auto& by : from) EXPECT_NE(by, asked_of) << "it was taken for the one who was asked";
   arrive(answer(GetParam().answered), theirs, one_process);
   EXPECT_EQ(from.back(), asked_of);
+}
+
+TEST_F(Carrier, finds_the_process_that_listens_on_the_address_before_one_that_listens_on_all) {
+  const auto at = [](const IpBytes& address, std::uint16_t number) {
+    Endpoint endpoint;
+    endpoint.ip = address;
+    endpoint.port = number;
+    return endpoint;
+  };
+  constexpr IpBytes v6 = {0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  struct Row {
+    const char* name;
+    IpBytes listens_at;
+    std::uint16_t port;
+    bool v6_only;
+  };
+  // The number of a process: its row here, from 1.
+  const Row rows[] = {{"one address", ours, 1, false},          {"another address", theirs, 1, false},
+                      {"all of IPv4", any_v4().ip, 1, false},   {"all of IPv6", any_v6().ip, 1, true},
+                      {"all of both", any_v6().ip, 2, false},   {"one address", ours, 2, false},
+                      {"the same again", any_v4().ip, 1, false}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    ++port.serving;
+    const bool first = port.serving < std::size(rows);
+    EXPECT_EQ(carrier.serve({RDMA_PS_TCP, at(row.listens_at, row.port), {.v6_only = row.v6_only}}), first);
+  }
+  const auto found = [&](const Endpoint& destination, std::uint16_t space = RDMA_PS_TCP) {
+    std::uint64_t process = 0;
+    const bool any = carrier.find_server(space, destination, [&](std::uint64_t who) { process = who; });
+    EXPECT_EQ(any, process != 0);
+    return process;
+  };
+  EXPECT_EQ(found(at(ours, 1)), 1u);
+  EXPECT_EQ(found(at(theirs, 1)), 2u);
+  EXPECT_EQ(found(at(stranger, 1)), 3u);
+  EXPECT_EQ(found(at(v6, 1)), 4u);
+  EXPECT_EQ(found(at(v6, 2)), 5u);
+  EXPECT_EQ(found(at(stranger, 2)), 5u) << "a listener on :: takes IPv4 too";
+  EXPECT_EQ(found(at(ours, 2)), 6u);
+  EXPECT_EQ(found(at(ours, 3)), 0u);
+  EXPECT_EQ(found(at(ours, 1), RDMA_PS_UDP), 0u);
+  carrier.stop_serving({RDMA_PS_TCP, at(ours, 1), {}});
+  EXPECT_EQ(found(at(ours, 1)), 3u);
 }
 
 TEST_F(Carrier, hears_of_the_end_of_another_users_process_and_asks_it_no_more) {

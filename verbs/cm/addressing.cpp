@@ -188,8 +188,7 @@ int Agent::listen(Id& id, int backlog) {
     // Programs on this host reach the listener, whatever prevents access from other hosts.
     (void)packets_->open();
   }
-  if (error == 0 && packets_ && binding)
-    id.served = packets_->serve(binding->port_space, binding->endpoint.port);
+  if (error == 0 && packets_ && binding) id.served = packets_->serve(*binding);
   if (error == 0) return 0;
   hold.lock();
   std::erase(listeners_, &id);

@@ -111,7 +111,7 @@ void Agent::destroy(Id& id) {
     acknowledged_.wait(hold, [&] { return id.events_outstanding == 0; });
   }
   const link::NotCancelled whole;
-  if (id.served) packets_->stop_serving(id.binding->port_space, id.binding->endpoint.port);
+  if (id.served) packets_->stop_serving(*id.binding);
   if (id.binding) ports_.release(*id.binding);
   delete &id;
 }

@@ -90,7 +90,7 @@ std::string text_of(const Endpoint& endpoint) {
 std::string why_not_reached(const Endpoint& destination) {
   return text_of(destination) +
          " is no address of this host's network namespace, and packets do not go there: they are sent for "
-         "reliable connections and datagrams, and not where WEIR_WIRE is 0; run both programs in one network "
+         "connections and datagrams, and not where WEIR_WIRE is 0; run both programs in one network "
          "namespace";
 }
 

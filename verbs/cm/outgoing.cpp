@@ -137,8 +137,7 @@ void Agent::ask_other_users(Id& id) {
     still->neighbour = packets_->host(still->local, still->remote, process);
     (void)send_message(still->neighbour, still->mine);
   };
-  const bool asked =
-      packets_ && packets_->find_server(static_cast<std::uint16_t>(id.ps), id.remote.port, found);
+  const bool asked = packets_ && packets_->find_server(static_cast<std::uint16_t>(id.ps), id.remote, found);
   if (!asked) look_again(id);
 }
 

@@ -109,8 +109,21 @@ link::NeighbourPtr PacketCarrier::host(const Endpoint& local, const Endpoint& re
   return host({.source = local.ip, .destination = remote.ip, .guid = guid_, .process = process});
 }
 
-std::string PacketCarrier::service_of(std::uint16_t port_space, std::uint16_t port) {
-  return std::string("weir-port-") + name_of_space(port_space) + "-" + std::to_string(port);
+std::string PacketCarrier::service_of(const Binding& listener) {
+  const Endpoint& at = listener.endpoint;
+  return std::string("weir-port-") + name_of_space(listener.port_space) + "-" + std::to_string(at.port) +
+         "-" + text_of(at) + (at.ip == any_v6().ip && listener.sharing.v6_only ? "-v6only" : "");
+}
+
+bool PacketCarrier::find_server(std::uint16_t port_space, const Endpoint& destination,
+                                const std::function<void(std::uint64_t)>& found) {
+  constexpr Sharing only{.v6_only = true};
+  Endpoint every = destination.is_v4() ? any_v4() : any_v6(), both = any_v6();
+  every.port = both.port = destination.port;
+  for (const Binding& listener : {Binding{port_space, destination, {}}, Binding{port_space, every, only},
+                                  Binding{port_space, both, {}}})
+    if (port_.find_server(service_of(listener), found)) return true;
+  return false;
 }
 
 void PacketCarrier::transmit(const Addressing& to, std::span<const std::byte> mad) {

@@ -30,6 +30,7 @@
 #include "link/same_host.hpp"
 #include "verbs/cm/cm_message.hpp"
 #include "verbs/cm/packet_messages.hpp"
+#include "verbs/cm/port_space.hpp"
 #include "verbs/progress/management_port.hpp"
 
 namespace weir::cm {
@@ -79,17 +80,14 @@ class PacketCarrier {
   int open();
   // The same object for the same addresses, as long as it is held.
   link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote, std::uint64_t process = 0);
-  // Lets other users of this host find a listener by its port, one process per port.
-  bool serve(std::uint16_t port_space, std::uint16_t port) {
-    return port_.serve(service_of(port_space, port));
-  }
-  void stop_serving(std::uint16_t port_space, std::uint16_t port) {
-    port_.stop_serving(service_of(port_space, port));
-  }
-  // Their process that listens there, 0: none does. False: none, and `found` does not run.
-  bool find_server(std::uint16_t port_space, std::uint16_t port, std::function<void(std::uint64_t)> found) {
-    return port_.find_server(service_of(port_space, port), std::move(found));
-  }
+  // Lets other users of this host find a listener by its address and port, of each the process that was
+  // first.
+  bool serve(const Binding& listener) { return port_.serve(service_of(listener)); }
+  void stop_serving(const Binding& listener) { port_.stop_serving(service_of(listener)); }
+  // Their process that listens there, on that address or else on all; 0: none does. False: none, and `found`
+  // does not run.
+  bool find_server(std::uint16_t port_space, const Endpoint& destination,
+                   const std::function<void(std::uint64_t)>& found);
   void send(const RemoteHost& to, const CmMessage& message);
 
  private:
@@ -115,7 +113,7 @@ class PacketCarrier {
   };
 
   link::NeighbourPtr host(const Addressing& addressing);  // mutex_ held
-  static std::string service_of(std::uint16_t port_space, std::uint16_t port);
+  static std::string service_of(const Binding& listener);
   void arrived(const verbs::ManagementRoute& came, std::span<const std::byte> bytes);
   void process_gone(std::uint64_t process);
   void transmit(const Addressing& to, std::span<const std::byte> mad);

@@ -116,7 +116,7 @@ bool open_for_group(NicProcess& nic) {
   static std::atomic_flag said;
   const auto opened = nic.network().open();
   if (!opened && link::first_time(said))
-    link::explain(opened.error().what + "; multicast groups reach this host alone");
+    link::explain(opened.error().what + "; multicast groups reach only programs of this user on this host");
   return opened.has_value();
 }
 
