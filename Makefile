@@ -69,7 +69,7 @@ ROWS ?= build/release/interop/rows.md
 interop: build ## run other people's RDMA programs on the software NIC, the whole matrix; a row for each into ROWS
 	@tests/interop/matrix.py --build build/release --rows $(ROWS)
 
-vm: build ## run Weir's programs on the kernel's Soft-RoCE device, in a virtual machine (no KVM needed)
+vm: build ## run Weir's programs on, and its packets against, the kernel's Soft-RoCE, in a virtual machine (no KVM needed)
 	@tools/install-packages.sh tools/packages-vm.txt
 	@ctest --preset release -L vm --output-on-failure
 

@@ -1,0 +1,55 @@
+"""What runs between Weir's NIC and the kernel's Soft-RoCE, each program in both roles. run_wire.py runs it.
+
+{host} is the server's address, {gid} the index of the GID with the address of the end that the command runs at, {port} a port.
+Programs that make their own connection to exchange what RDMA needs make it over IPv4; their GIDs are of the case's family.
+"""
+import dataclasses
+
+PINGPONG = [r"^\d+ iters in"]
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    server: list
+    client: list
+    ready: str = "tcp"    # where the server listens: "tcp" or "cm" on {port}, or "cm:7174"
+    expect: list = ()     # patterns that the client prints
+    sizes: list = ()      # perftest: message sizes that each have a row of numbers
+    family: str = "ipv4"
+
+
+def pingpong(kind, *words):
+    command = [f"ibv_{kind}_pingpong", "-p", "{port}", "-g", "{gid}", "-n", "200", *words]
+    return Case(f"ibv_{kind}_pingpong", command, [*command, "{host}"], expect=PINGPONG)
+
+
+def perftest(program, size, *words, name=""):
+    command = [program, "-F", "-p", "{port}", "-x", "{gid}", "-n", "100", "-s", str(size), *words]
+    return Case(program + name, command, [*command, "{host}"], sizes=[size])
+
+
+def rping(*words):
+    return Case("rping", ["rping", "-s", "-a", "{host}", "-p", "{port}", "-C", "10", "-v", *words],
+                ["rping", "-c", "-a", "{host}", "-p", "{port}", "-C", "10", "-v", *words], ready="cm", expect=[r"^ping data: rdma-ping-9"])
+
+
+ADDRESSED = [pingpong("rc", "-c"), rping("-S", "5000"), perftest("ib_write_bw", 65536)]
+CASES = [
+    *ADDRESSED,
+    pingpong("uc"),
+    pingpong("ud", "-s", "1024"),  # a datagram is one packet
+    pingpong("srq"),
+    perftest("ib_send_bw", 65536),
+    # perftest takes the other device's limit of READs on their way for its own, and Soft-RoCE's is 128.
+    perftest("ib_read_bw", 65536, "-o", "8"),
+    perftest("ib_write_lat", 8),
+    perftest("ib_read_lat", 4096, "-o", "8"),
+    perftest("ib_atomic_bw", 8, "-o", "8"),
+    perftest("ib_send_lat", 512, "-c", "UD", name=".datagrams"),
+    perftest("ib_write_bw", 4096, "-c", "UC", name=".unreliable"),
+    Case("udaddy", ["udaddy", "-b", "{host}"], ["udaddy", "-s", "{host}"], ready="cm:7174", expect=["return status 0"]),
+    Case("ucmatose", ["ucmatose", "-b", "{host}", "-p", "{port}"], ["ucmatose", "-s", "{host}", "-p", "{port}"], ready="cm",
+         expect=["return status 0"]),
+    *(dataclasses.replace(each, name=f"{each.name}.ipv6", family="ipv6") for each in ADDRESSED),
+]
