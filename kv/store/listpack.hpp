@@ -2,9 +2,9 @@
 //
 //   bytes (4, little endian), elements (2; 65535: more than that), the elements, 0xff
 //
-// An element is its encoding, its data, and the size of both in front of its successor. Text that is an
-// integer as Redis prints one is kept as that integer. The format is Redis's because what is kept so goes
-// into RDB files and DUMP's answers as it is, and because trimming by whole nodes shows where nodes end.
+// An element is its encoding, its data (kv/store/listpack_element.hpp), and the size of both in front of its
+// successor. The format is Redis's because what is kept so goes into RDB files and DUMP's answers as it is,
+// and because trimming by whole nodes shows where nodes end.
 //
 // The functions that read trust the bytes: what comes from outside passes check() first. Threading: none.
 #pragma once
@@ -14,15 +14,12 @@
 #include <string_view>
 #include <utility>
 
-#include "kv/number.hpp"
+#include "kv/store/listpack_element.hpp"
 
 namespace weir::kv::listpack {
 
 inline constexpr std::size_t header_bytes = 6;
 inline constexpr std::size_t least_bytes = header_bytes + 1;
-
-// An element's address.
-using Place = const char*;
 
 inline bool is_end(Place at) { return static_cast<unsigned char>(*at) == 0xff; }
 Place next(Place at);
@@ -32,12 +29,6 @@ inline Place skip(Place at, std::size_t elements) {
   for (; elements != 0; --elements) at = next(at);
   return at;
 }
-
-// An element as text; of an integer in `room`.
-std::string_view text(Place at, IntText& room);
-// 0 for what is text.
-std::int64_t integer(Place at);
-bool is_integer(Place at);
 
 // Whether these bytes are a listpack, from its header to its end, each element within it.
 bool check(std::string_view bytes);
@@ -77,7 +68,7 @@ class Listpack {
   void shrink_to_fit();
 
  private:
-  void append_encoded(const char* head, std::size_t head_size, std::string_view data);
+  void append(const listpack::Element& element);
   void set_size(std::size_t size);
 
   char* bytes_;
