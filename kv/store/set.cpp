@@ -14,8 +14,8 @@ Member* Member::make(std::string_view text) {
   return member;
 }
 
-bool Set::contains(std::string_view member) {
-  if (!integers_only_) return table_.find(member) != nullptr;
+bool Set::contains(std::string_view member) const {
+  if (!integers_only_) return table_.look(member) != nullptr;
   const auto number = parse_int(member);
   return number && std::ranges::binary_search(integers_, *number);
 }

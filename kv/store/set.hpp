@@ -28,7 +28,7 @@ class Set {
   std::size_t size() const { return integers_only_ ? integers_.size() : table_.size(); }
   bool integers_only() const { return integers_only_; }
 
-  bool contains(std::string_view member);
+  bool contains(std::string_view member) const;
   // True: it is new. More than `most_integers` integers make it a table.
   bool insert(std::string_view member, std::size_t most_integers);
   bool erase(std::string_view member);

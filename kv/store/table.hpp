@@ -44,8 +44,12 @@ class Table {
   std::size_t bucket_count() const { return now_.count() + next_.count(); }
 
   Node* find(std::string_view key) {
-    if (size_ == 0) return nullptr;
     if (next_) move_some();
+    return look(key);
+  }
+  // The same, but moves nothing: allowed while the table is walked through.
+  Node* look(std::string_view key) const {
+    if (size_ == 0) return nullptr;
     const std::size_t hash = hash_of(key);
     if (next_) {
       if (Node* node = find_in(next_, hash, key)) return node;

@@ -248,6 +248,21 @@ TEST(Set, of_integers_is_sorted_until_something_else_comes) {
   EXPECT_EQ(set.size(), 4u);
 }
 
+// As SINTER of a set with itself does, whatever the table is doing meanwhile.
+TEST(Set, shows_each_member_once_while_members_are_looked_up) {
+  Set set;
+  for (int i = 0; i < 700; ++i) {
+    set.insert("member" + std::to_string(i), 512);
+    std::set<std::string> seen;
+    set.for_each([&](std::string_view member) {
+      EXPECT_TRUE(set.contains(member));
+      EXPECT_TRUE(seen.emplace(member).second) << member << " twice";
+      return seen.size() <= set.size();
+    });
+    ASSERT_EQ(seen.size(), set.size());
+  }
+}
+
 class Expiring : public ::testing::Test {
  protected:
   UseClock clock;
