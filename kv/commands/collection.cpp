@@ -10,18 +10,16 @@
 namespace weir::kv {
 
 namespace {
-template <class Collection>
-Collection& place(const Call& call, std::string_view key, Collection* made) {
-  call.db.insert(key).value = Value(made);
-  return *made;
+Value& place(const Call& call, std::string_view key, Value made) {
+  Value& value = call.db.insert(key).value;
+  value = std::move(made);
+  return value;
 }
 
-template <class Collection>
-std::size_t put(const Call& call, std::string_view key, std::unique_ptr<Collection> made) {
-  const std::size_t size = made->size();
+std::size_t put(const Call& call, std::string_view key, std::size_t size, Value made) {
   const bool had = call.write(key) != nullptr;
   if (had) call.db.erase(key);
-  if (size != 0) call.db.insert(key).value = Value(made.release());
+  if (size != 0) call.db.insert(key).value = std::move(made);
   if (size != 0) {
     call.changed(key);
   } else if (had) {
@@ -31,18 +29,20 @@ std::size_t put(const Call& call, std::string_view key, std::unique_ptr<Collecti
 }
 }  // namespace
 
-List& make_list(const Call& call, std::string_view key) { return place(call, key, new List); }
-Set& make_set(const Call& call, std::string_view key) { return place(call, key, new Set); }
-Hash& make_hash(const Call& call, std::string_view key) { return place(call, key, new Hash); }
+List& make_list(const Call& call, std::string_view key) { return place(call, key, Value(new List)).list(); }
+Set& make_set(const Call& call, std::string_view key) { return place(call, key, Value(new Set)).set(); }
+Hash& make_hash(const Call& call, std::string_view key) { return place(call, key, Value(Hash())).hash(); }
 SortedSet& make_zset(const Call& call, std::string_view key) {
-  return place(call, key, new SortedSet(call.server.random()));
+  return place(call, key, Value(SortedSet())).zset();
 }
 
 std::size_t store_collection(const Call& call, std::string_view key, Set&& set) {
-  return put(call, key, std::make_unique<Set>(std::move(set)));
+  const std::size_t size = set.size();
+  return put(call, key, size, Value(new Set(std::move(set))));
 }
-std::size_t store_collection(const Call& call, std::string_view key, std::unique_ptr<SortedSet> zset) {
-  return put(call, key, std::move(zset));
+std::size_t store_collection(const Call& call, std::string_view key, SortedSet&& zset) {
+  const std::size_t size = zset.size();
+  return put(call, key, size, Value(std::move(zset)));
 }
 
 std::vector<std::string> key_names(Arguments keys) {

@@ -19,28 +19,28 @@ struct CollectionType;
 template <>
 struct CollectionType<List> {
   static constexpr Type type = Type::list;
-  static List& of(const Value& value) { return value.list(); }
+  static List& of(Value& value) { return value.list(); }
 };
 template <>
 struct CollectionType<Set> {
   static constexpr Type type = Type::set;
-  static Set& of(const Value& value) { return value.set(); }
+  static Set& of(Value& value) { return value.set(); }
 };
 template <>
 struct CollectionType<Hash> {
   static constexpr Type type = Type::hash;
-  static Hash& of(const Value& value) { return value.hash(); }
+  static Hash& of(Value& value) { return value.hash(); }
 };
 template <>
 struct CollectionType<SortedSet> {
   static constexpr Type type = Type::zset;
-  static SortedSet& of(const Value& value) { return value.zset(); }
+  static SortedSet& of(Value& value) { return value.zset(); }
 };
 
 // Sets `found` to the collection in `record`; null if there is no record. Replies WRONGTYPE and returns false
 // if the record has another type.
 template <class Collection>
-bool collection_of(const Call& call, const Record* record, Collection*& found) {
+bool collection_of(const Call& call, Record* record, Collection*& found) {
   found = nullptr;
   if (!call.typed(record, CollectionType<Collection>::type)) return false;
   if (record != nullptr) found = &CollectionType<Collection>::of(record->value);
@@ -61,7 +61,7 @@ bool write_as(const Call& call, std::string_view key, Collection*& found) {
 // the key has changed its type.
 template <class Collection>
 bool blocked_read(const Call& call, std::string_view key, Collection*& found) {
-  const Record* record = call.write(key);
+  Record* record = call.write(key);
   found = nullptr;
   if (call.retried && record != nullptr && record->value.type() != CollectionType<Collection>::type)
     return true;
@@ -78,11 +78,18 @@ SortedSet& make_zset(const Call& call, std::string_view key);
 // Replaces whatever the key held by a whole collection; an empty one deletes the
 // key. Returns its size.
 std::size_t store_collection(const Call& call, std::string_view key, Set&& set);
-std::size_t store_collection(const Call& call, std::string_view key, std::unique_ptr<SortedSet> zset);
+std::size_t store_collection(const Call& call, std::string_view key, SortedSet&& zset);
 
 // The stored form of a word: a value that was received into its own block is kept without a copy.
 inline Bytes kept(const Argument& word) {
   return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
+}
+
+inline GivenText given(const Argument& word) { return {word.text, word.block}; }
+
+// Answers with a text of a collection; a large one is not copied.
+inline void reply_text(const Call& call, const StoredText& text) {
+  text.string() != nullptr ? call.reply.bulk(*text.string()) : call.reply.bulk(text.view());
 }
 
 SmallLimits hash_limits(const Call& call);

@@ -166,7 +166,8 @@ class SearchReader {
 };
 
 struct FoundPlace {
-  const ScoredNode* node;
+  StoredText member;
+  double score;
   geo::Place place;
   double away;  // in metres
 };
@@ -175,13 +176,15 @@ std::vector<FoundPlace> find_inside(const SortedSet& zset, const SearchOptions& 
   const std::size_t enough = options.any ? options.most : 0;
   std::vector<FoundPlace> found;
   for (const auto [low, high] : geo::ranges_around(options.shape)) {
-    const ScoredNode* node =
-        zset.order().first_not([low = low](const ScoredNode& n) { return n.score < low; });
-    for (; node != nullptr && node->score < high; node = node->next()) {
-      FoundPlace one{node, geo::place_of(node->score), 0};
-      if (options.shape.holds(one.place, one.away)) found.push_back(one);
-      if (enough != 0 && found.size() >= enough) return found;
-    }
+    const std::size_t first = zset.count_scores([low = low](double score) { return score < low; });
+    zset.for_each(Ranks{first, zset.size()}, Walk::forward,
+                  [&, high = high](const StoredText& member, double score) {
+                    if (score >= high) return false;
+                    FoundPlace one{member, score, geo::place_of(score), 0};
+                    if (options.shape.holds(one.place, one.away)) found.push_back(one);
+                    return enough == 0 || found.size() < enough;
+                  });
+    if (enough != 0 && found.size() >= enough) break;
   }
   return found;
 }
@@ -204,21 +207,21 @@ void reply_found(const Call& call, const std::vector<FoundPlace>& found, const S
   call.reply.array(found.size());
   for (const FoundPlace& one : found) {
     if (more != 0) call.reply.array(1 + more);
-    call.reply.bulk(one.node->member());
+    call.reply.bulk(one.member);
     if (options.with_distance) reply_distance(call, one.away / options.shape.metres);
-    if (options.with_hash) reply_hash(call, one.node->score);
+    if (options.with_hash) reply_hash(call, one.score);
     if (options.with_place) reply_place(call, one.place);
   }
 }
 
 void store_found(const Call& call, const std::vector<FoundPlace>& found, const SearchOptions& options) {
   constexpr SmallLimits never_small{0, 0};
-  auto result = std::make_unique<SortedSet>(call.server.random());
+  SortedSet result;
   for (const FoundPlace& one : found) {
-    const double score = options.store_distance ? one.away / options.shape.metres : one.node->score;
-    if (result->find(one.node->member()) == nullptr) result->insert(one.node->member(), score, never_small);
+    const double score = options.store_distance ? one.away / options.shape.metres : one.score;
+    if (!result.find(one.member)) result.insert(one.member, score, never_small);
   }
-  result->make_small_within(zset_limits(call));
+  result.make_small_within(zset_limits(call));
   call.reply.integer(
       static_cast<std::int64_t>(store_collection(call, *options.destination, std::move(result))));
 }

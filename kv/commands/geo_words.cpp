@@ -42,9 +42,9 @@ bool parse_unit(const Call& call, std::size_t at, double& metres) {
 }
 
 std::optional<geo::Place> place_of_member(SortedSet* zset, std::string_view member) {
-  const ScoredNode* node = zset == nullptr ? nullptr : zset->find(member);
-  if (node == nullptr) return std::nullopt;
-  return geo::place_of(node->score);
+  if (zset == nullptr) return std::nullopt;
+  const auto found = zset->find(member);
+  return found ? std::optional(geo::place_of(found->score())) : std::nullopt;
 }
 
 void reply_place(const Call& call, geo::Place place) {

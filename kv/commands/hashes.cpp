@@ -13,6 +13,10 @@ namespace weir::kv {
 
 namespace {
 
+std::optional<StoredText> find_in(const Hash* hash, std::string_view field) {
+  return hash == nullptr ? std::nullopt : hash->find(field);
+}
+
 // Sets the pairs and returns how many fields are new, -1 when the client was answered an error.
 std::int64_t set_pairs(const Call& call) {
   if (call.count() % 2 != 0) {
@@ -24,7 +28,7 @@ std::int64_t set_pairs(const Call& call) {
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   std::int64_t created = 0;
   for (std::size_t i = 2; i < call.count(); i += 2) {
-    created += hash->set(call[i], kept(call.arguments[i + 1]), hash_limits(call)) ? 1 : 0;
+    created += hash->set(call[i], given(call.arguments[i + 1]), hash_limits(call)) ? 1 : 0;
   }
   call.changed(call[1]);
   return created;
@@ -40,9 +44,9 @@ void hmset(const Call& call) {
 void hsetnx(const Call& call) {
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  if (hash != nullptr && hash->find(call[2]) != nullptr) return call.reply.integer(0);
+  if (hash != nullptr && hash->find(call[2])) return call.reply.integer(0);
   if (hash == nullptr) hash = &make_hash(call, call[1]);
-  hash->set(call[2], kept(call.arguments[3]), hash_limits(call));
+  hash->set(call[2], given(call.arguments[3]), hash_limits(call));
   call.changed(call[1]);
   call.reply.integer(1);
 }
@@ -50,8 +54,8 @@ void hsetnx(const Call& call) {
 void hget(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  const Bytes* value = hash == nullptr ? nullptr : hash->find(call[2]);
-  value == nullptr ? call.reply.null() : call.reply.bulk(*value);
+  const auto value = find_in(hash, call[2]);
+  value ? reply_text(call, *value) : call.reply.null();
 }
 
 void hmget(const Call& call) {
@@ -59,8 +63,8 @@ void hmget(const Call& call) {
   if (!read_as(call, call[1], hash)) return;
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i) {
-    const Bytes* value = hash == nullptr ? nullptr : hash->find(call[i]);
-    value == nullptr ? call.reply.null() : call.reply.bulk(*value);
+    const auto value = find_in(hash, call[i]);
+    value ? reply_text(call, *value) : call.reply.null();
   }
 }
 
@@ -69,9 +73,9 @@ void hgetall(const Call& call) {
   if (!read_as(call, call[1], hash)) return;
   call.reply.map(hash == nullptr ? 0 : hash->size());
   if (hash == nullptr) return;
-  hash->for_each([&](std::string_view field, const Bytes& value) {
+  hash->for_each([&](std::string_view field, const StoredText& value) {
     call.reply.bulk(field);
-    call.reply.bulk(value);
+    reply_text(call, value);
   });
 }
 
@@ -79,14 +83,16 @@ void hkeys(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
   call.reply.array(hash == nullptr ? 0 : hash->size());
-  if (hash != nullptr) hash->for_each([&](std::string_view field, const Bytes&) { call.reply.bulk(field); });
+  if (hash != nullptr)
+    hash->for_each([&](std::string_view field, const StoredText&) { call.reply.bulk(field); });
 }
 
 void hvals(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
   call.reply.array(hash == nullptr ? 0 : hash->size());
-  if (hash != nullptr) hash->for_each([&](std::string_view, const Bytes& value) { call.reply.bulk(value); });
+  if (hash != nullptr)
+    hash->for_each([&](const StoredText&, const StoredText& value) { reply_text(call, value); });
 }
 
 void hlen(const Call& call) {
@@ -98,14 +104,14 @@ void hlen(const Call& call) {
 void hexists(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  call.reply.integer(hash != nullptr && hash->find(call[2]) != nullptr ? 1 : 0);
+  call.reply.integer(find_in(hash, call[2]) ? 1 : 0);
 }
 
 void hstrlen(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  const Bytes* value = hash == nullptr ? nullptr : hash->find(call[2]);
-  call.reply.integer(value == nullptr ? 0 : static_cast<std::int64_t>(value->size()));
+  const auto value = find_in(hash, call[2]);
+  call.reply.integer(value ? static_cast<std::int64_t>(value->view().size()) : 0);
 }
 
 void hdel(const Call& call) {
@@ -123,9 +129,9 @@ void hincrby(const Call& call) {
   if (!call.integer(3, difference)) return;
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  const Bytes* old = hash == nullptr ? nullptr : hash->find(call[2]);
+  const auto old = find_in(hash, call[2]);
   std::int64_t value = 0;
-  if (old != nullptr) {
+  if (old) {
     const auto number = parse_int(old->view());
     if (!number) return call.reply.error("ERR hash value is not an integer");
     value = *number;
@@ -135,7 +141,7 @@ void hincrby(const Call& call) {
   }
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   IntText text;
-  hash->set(call[2], Bytes(format_int(value, text)), hash_limits(call));
+  hash->set(call[2], format_int(value, text), hash_limits(call));
   call.changed(call[1]);
   call.reply.integer(value);
 }
@@ -146,24 +152,34 @@ void hincrbyfloat(const Call& call) {
   if (std::isinf(*difference)) return call.reply.error("ERR value is NaN or Infinity");
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  const Bytes* old = hash == nullptr ? nullptr : hash->find(call[2]);
-  const auto before = old == nullptr ? 0.0L : parse_long_double(old->view());
+  const auto old = find_in(hash, call[2]);
+  const auto before = old ? parse_long_double(old->view()) : 0.0L;
   if (!before) return call.reply.error("ERR hash value is not a float");
   const long double value = *before + *difference;
   if (std::isnan(value) || std::isinf(value))
     return call.reply.error("ERR increment would produce NaN or Infinity");
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   const std::string text = format_long_double_human(value);
-  hash->set(call[2], Bytes(text), hash_limits(call));
+  hash->set(call[2], std::string_view(text), hash_limits(call));
   call.replay_as({"HSET", call[1], call[2], text});
   call.changed(call[1]);
   call.reply.bulk(text);
 }
 
-void reply_field(const Call& call, std::string_view field, const Bytes& value, bool with_values) {
-  if (with_values && call.reply.resp3()) call.reply.array(2);
-  call.reply.bulk(field);
-  if (with_values) call.reply.bulk(value);
+std::vector<Hash::Pair> pairs_of(const Hash& hash) {
+  std::vector<Hash::Pair> pairs;
+  pairs.reserve(hash.size());
+  hash.for_each([&](const StoredText& field, const StoredText& value) { pairs.push_back({field, value}); });
+  return pairs;
+}
+
+// Those of a small hash are found from its beginning on, so they are drawn from a list of them all.
+template <class Random>
+std::vector<Hash::Pair> different_pairs(const Hash& hash, std::size_t count, Random random) {
+  const std::size_t draws_among = hash.small() ? 0 : hash.size();
+  return choose_different<absl::flat_hash_set<const char*>>(
+      draws_among, count, [&] { return hash.sample(random); },
+      [](const Hash::Pair& one) { return one.field.view().data(); }, [&] { return pairs_of(hash); }, random);
 }
 
 void hrandfield(const Call& call) {
@@ -174,30 +190,26 @@ void hrandfield(const Call& call) {
   auto random = [&] { return call.server.random(); };
   if (!choice.counted) {
     if (hash == nullptr) return call.reply.null();
-    return call.reply.bulk(hash->sample(random).first);
+    return call.reply.bulk(hash->sample(random).field);
   }
   if (hash == nullptr || choice.count == 0) return call.reply.array(0);
-  auto header = [&](std::size_t n) {
-    call.reply.array(choice.with_values && !call.reply.resp3() ? n * 2 : n);
+  const bool nested = choice.with_values && call.reply.resp3();
+  const auto header = [&](std::size_t n) { call.reply.array(choice.with_values && !nested ? n * 2 : n); };
+  const auto say = [&](const Hash::Pair& pair) {
+    if (nested) call.reply.array(2);
+    call.reply.bulk(pair.field);
+    if (choice.with_values) reply_text(call, pair.value);
   };
   if (choice.repeat) {
     header(choice.count);
-    for (std::size_t i = 0; i < choice.count; ++i) {
-      const auto [field, value] = hash->sample(random);
-      reply_field(call, field, *value, choice.with_values);
-    }
+    const std::vector<Hash::Pair> few = hash->small() ? pairs_of(*hash) : std::vector<Hash::Pair>();
+    for (std::size_t i = 0; i < choice.count; ++i)
+      say(few.empty() ? hash->sample(random) : few[random() % few.size()]);
     return;
   }
-  const auto all = [&] {
-    std::vector<std::pair<std::string_view, const Bytes*>> fields;
-    hash->for_each([&](std::string_view field, const Bytes& value) { fields.emplace_back(field, &value); });
-    return fields;
-  };
-  const auto chosen = choose_different<absl::flat_hash_set<const Bytes*>>(
-      hash->size(), choice.count, [&] { return hash->sample(random); },
-      [](const auto& one) { return one.second; }, all, random);
+  const std::vector<Hash::Pair> chosen = different_pairs(*hash, choice.count, random);
   header(chosen.size());
-  for (const auto& [field, value] : chosen) reply_field(call, field, *value, choice.with_values);
+  for (const Hash::Pair& pair : chosen) say(pair);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ void copy(const Call& call) {
     target->erase(call[2]);
   }
   Record& fresh = target->insert(call[2]);
-  fresh.value = record->value.copy(call.server.random());
+  fresh.value = record->value.copy();
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.server.effects.changed(*target, call[2]);
   call.server.notifications.tell(target->index(), usual_event(call.command), call[2]);

@@ -97,10 +97,8 @@ void scan_collection(const Call& call, Step step) {
   ScanQuery query;
   if (!parse_cursor(call, 2, query.cursor)) return;
   Collection* collection = nullptr;
-  const Record* record = call.read(call[1]);
-  if (record == nullptr) return reply_scan(call, 0, {});
-  if (!call.typed(record, CollectionType<Collection>::type)) return;
-  collection = &CollectionType<Collection>::of(record->value);
+  if (!read_as(call, call[1], collection)) return;
+  if (collection == nullptr) return reply_scan(call, 0, {});
   if (!parse_options(call, 3, false, query)) return;
   std::vector<std::string> found;
   const std::uint64_t cursor =
@@ -118,10 +116,10 @@ void sscan(const Call& call) {
 
 void hscan(const Call& call) {
   scan_collection<Hash>(call, [](const Hash& hash, std::uint64_t at, const ScanQuery& query, auto& found) {
-    return hash.scan(at, [&](std::string_view field, const Bytes& value) {
+    return hash.scan(at, [&](std::string_view field, std::string_view value) {
       if (!matches(query, field)) return;
       found.emplace_back(field);
-      found.emplace_back(value.view());
+      found.emplace_back(value);
     });
   });
 }
@@ -129,10 +127,10 @@ void hscan(const Call& call) {
 void zscan(const Call& call) {
   scan_collection<SortedSet>(
       call, [](const SortedSet& zset, std::uint64_t at, const ScanQuery& query, auto& found) {
-        return zset.scan(at, [&](const ScoredNode& node) {
-          if (!matches(query, node.member())) return;
-          found.emplace_back(node.member());
-          found.push_back(format_double(node.score));
+        return zset.scan(at, [&](std::string_view member, double score) {
+          if (!matches(query, member)) return;
+          found.emplace_back(member);
+          found.push_back(format_double(score));
         });
       });
 }

@@ -82,8 +82,8 @@ std::optional<std::string> pointed_at(const Call& call, std::string_view pattern
   const Record* record = call.read(key);
   if (record == nullptr || record->value.type() != (in_hash ? Type::hash : Type::string)) return std::nullopt;
   if (!in_hash) return std::string(record->value.text().view());
-  const Bytes* value = record->value.hash().find(pattern.substr(arrow + 2));
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value->view());
+  const auto value = record->value.hash().find(pattern.substr(arrow + 2));
+  return value ? std::optional<std::string>(value->view()) : std::nullopt;
 }
 
 // The part of that many elements that LIMIT selects.
@@ -123,10 +123,13 @@ std::vector<std::string> elements_in(const Record* record, Way way, Range range)
       break;
     }
     case Type::zset: {
-      const SkipList& order = record->value.zset().order();
-      const ScoredNode* node = order.at(forward ? range.first : order.size() - 1 - range.first);
-      for (; elements.size() < range.end - range.first; node = forward ? node->next() : node->previous)
-        elements.emplace_back(node->member());
+      const SortedSet& zset = record->value.zset();
+      const Ranks ranks =
+          forward ? Ranks{range.first, range.end} : Ranks{zset.size() - range.end, zset.size() - range.first};
+      zset.for_each(ranks, forward ? Walk::forward : Walk::backward, [&](std::string_view member, double) {
+        elements.emplace_back(member);
+        return true;
+      });
       break;
     }
     case Type::string:

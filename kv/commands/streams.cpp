@@ -304,7 +304,7 @@ void xsetid(const Call& call) {
   SetIdOptions options;
   if (!stream_id(call, call[2], id) || !parse_set_id(call, id, options)) return;
   Stream* stream = nullptr;
-  const Record* record = call.write(call[1]);
+  Record* record = call.write(call[1]);
   if (record == nullptr) return call.reply.error("ERR no such key");
   if (!collection_of(call, record, stream)) return;
   if (stream->size() != 0) {

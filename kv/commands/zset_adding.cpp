@@ -12,22 +12,22 @@ enum class Added : std::uint8_t { created, updated, unchanged, refused, not_a_nu
 
 Added add_one(const Call& call, SortedSet& zset, std::string_view member, double& score,
               const AddOptions& options) {
-  ScoredNode* node = zset.find(member);
-  if (node == nullptr) {
+  const auto old = zset.find(member);
+  if (!old) {
     if (options.only_old) return Added::refused;
     zset.insert(member, score, zset_limits(call));
     return Added::created;
   }
   if (options.only_new) return Added::refused;
   if (options.increment) {
-    score += node->score;
+    score += old->score();
     if (std::isnan(score)) return Added::not_a_number;
   }
-  if ((options.only_less && score >= node->score) || (options.only_greater && score <= node->score)) {
+  if ((options.only_less && score >= old->score()) || (options.only_greater && score <= old->score())) {
     return Added::refused;
   }
-  if (score == node->score) return Added::unchanged;
-  zset.rescore(node, score);
+  if (score == old->score()) return Added::unchanged;
+  zset.rescore(*old, score);
   return Added::updated;
 }
 

@@ -1,5 +1,7 @@
 #include "kv/commands/zset_interval.hpp"
 
+#include <algorithm>
+
 #include "kv/number.hpp"
 
 namespace weir::kv {
@@ -22,15 +24,6 @@ bool take_bound(std::string_view word, LexBound& bound) {
   if (!word.starts_with('[') && !word.starts_with('(')) return false;
   bound = {word[0] == '[' ? closed : open, word.substr(1)};
   return true;
-}
-
-// Nodes from the first that is not below to the last that is not beyond.
-template <class Below, class UpTo>
-NodeRange cut(const SortedSet& zset, Below below, UpTo up_to) {
-  const ScoredNode* first = zset.order().first_not(below);
-  const ScoredNode* last = zset.order().last_of(up_to);
-  if (first == nullptr || last == nullptr || !up_to(*first) || below(*last)) return {};
-  return {first, last};
 }
 
 }  // namespace
@@ -81,18 +74,19 @@ bool parse_interval(const Call& call, std::string_view low, std::string_view hig
   return false;
 }
 
-NodeRange nodes_in(const SortedSet& zset, const ScoreInterval& interval) {
+Ranks ranks_in(const SortedSet& zset, const ScoreInterval& interval) {
   if (interval.empty()) return {};
-  return cut(
-      zset, [&](const ScoredNode& node) { return interval.below(node.score); },
-      [&](const ScoredNode& node) { return interval.up_to(node.score); });
+  const std::size_t first = zset.count_scores([&](double score) { return interval.below(score); });
+  const std::size_t end = zset.count_scores([&](double score) { return interval.up_to(score); });
+  return {first, std::max(first, end)};
 }
 
-NodeRange nodes_in(const SortedSet& zset, const LexInterval& interval) {
+Ranks ranks_in(const SortedSet& zset, const LexInterval& interval) {
   if (interval.empty()) return {};
-  return cut(
-      zset, [&](const ScoredNode& node) { return interval.below(node.member()); },
-      [&](const ScoredNode& node) { return interval.up_to(node.member()); });
+  const std::size_t first =
+      zset.count_members([&](std::string_view member) { return interval.below(member); });
+  const std::size_t end = zset.count_members([&](std::string_view member) { return interval.up_to(member); });
+  return {first, std::max(first, end)};
 }
 
 }  // namespace weir::kv

@@ -34,12 +34,8 @@ struct LexInterval {
 bool parse_interval(const Call& call, std::string_view low, std::string_view high, ScoreInterval& interval);
 bool parse_interval(const Call& call, std::string_view low, std::string_view high, LexInterval& interval);
 
-// The first and last node inside, null both when there is none.
-struct NodeRange {
-  const ScoredNode* first = nullptr;
-  const ScoredNode* last = nullptr;
-};
-NodeRange nodes_in(const SortedSet& zset, const ScoreInterval& interval);
-NodeRange nodes_in(const SortedSet& zset, const LexInterval& interval);
+// The members inside.
+Ranks ranks_in(const SortedSet& zset, const ScoreInterval& interval);
+Ranks ranks_in(const SortedSet& zset, const LexInterval& interval);
 
 }  // namespace weir::kv

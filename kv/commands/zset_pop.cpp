@@ -13,15 +13,12 @@ enum class Extreme : std::uint8_t { lowest, highest };
 
 const char* popping(Extreme which) { return which == Extreme::lowest ? "ZPOPMIN" : "ZPOPMAX"; }
 
-ScoredNode* extreme(const SortedSet& zset, Extreme which) {
-  return which == Extreme::lowest ? zset.order().first() : zset.order().last();
-}
-
 void reply_and_take(const Call& call, SortedSet& zset, Extreme which) {
-  ScoredNode* node = extreme(zset, which);
-  call.reply.bulk(node->member());
-  call.reply.real(node->score);
-  zset.erase(node);
+  const std::size_t rank = which == Extreme::lowest ? 0 : zset.size() - 1;
+  const SortedSet::Scored one = zset.at(rank);
+  call.reply.bulk(one.member);
+  call.reply.real(one.score);
+  zset.erase(Ranks{rank, rank + 1});
 }
 
 void pop(const Call& call, Extreme which) {

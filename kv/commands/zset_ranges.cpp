@@ -1,4 +1,5 @@
 // Sorted sets: ranges by rank, score or bytes; returned, stored or removed.
+#include <algorithm>
 
 #include "kv/commands/collection.hpp"
 #include "kv/commands/zset_interval.hpp"
@@ -18,43 +19,30 @@ struct RangeQuery {
   std::int64_t count = -1;  // negative: no limit
 };
 
-using Nodes = std::vector<const ScoredNode*>;
+// A range of a sorted set.
+struct Range {
+  SortedSet* zset = nullptr;  // null: there is no such key
+  Ranks ranks;
+};
 
-const ScoredNode* step(const ScoredNode* node, bool reverse) {
-  return reverse ? node->previous : node->next();
+Walk walk_of(const RangeQuery& query) { return query.reverse ? Walk::backward : Walk::forward; }
+
+// What LIMIT leaves of the members, which are counted in the order asked for.
+Ranks limited(Ranks ranks, const RangeQuery& query) {
+  if (query.offset < 0) return {};
+  const std::size_t skipped = std::min(static_cast<std::size_t>(query.offset), ranks.size());
+  std::size_t count = ranks.size() - skipped;
+  if (query.count >= 0) count = std::min(static_cast<std::size_t>(query.count), count);
+  if (query.reverse) return {ranks.end - skipped - count, ranks.end - skipped};
+  return {ranks.first + skipped, ranks.first + skipped + count};
 }
 
-// The nodes of a range, in the order asked for.
-Nodes collect(NodeRange range, const RangeQuery& query) {
-  Nodes nodes;
-  if (range.first == nullptr || query.offset < 0) return nodes;
-  const ScoredNode* node = query.reverse ? range.last : range.first;
-  const ScoredNode* end = step(query.reverse ? range.first : range.last, query.reverse);
-  for (std::int64_t skip = query.offset; skip > 0 && node != end; --skip) node = step(node, query.reverse);
-  for (; node != end; node = step(node, query.reverse)) {
-    if (query.count >= 0 && static_cast<std::int64_t>(nodes.size()) == query.count) break;
-    nodes.push_back(node);
-  }
-  return nodes;
-}
-
-Nodes collect_ranks(const SortedSet& zset, std::int64_t start, std::int64_t stop, bool reverse) {
-  Nodes nodes;
-  if (!clamp_range(start, stop, zset.size())) return nodes;
-  const auto from = static_cast<std::size_t>(start);
-  const ScoredNode* node = zset.order().at(reverse ? zset.size() - 1 - from : from);
-  for (std::int64_t i = start; i <= stop; ++i, node = step(node, reverse)) nodes.push_back(node);
-  return nodes;
-}
-
-void reply_nodes(const Call& call, const Nodes& nodes, bool with_scores) {
-  const bool pairs = with_scores && call.reply.resp3();
-  call.reply.array(nodes.size() * (with_scores && !pairs ? 2 : 1));
-  for (const ScoredNode* node : nodes) {
-    if (pairs) call.reply.array(2);
-    call.reply.bulk(node->member());
-    if (with_scores) call.reply.real(node->score);
-  }
+Ranks clamped(const SortedSet& zset, std::int64_t start, std::int64_t stop, bool reverse) {
+  if (!clamp_range(start, stop, zset.size())) return {};
+  const auto first = static_cast<std::size_t>(start);
+  const auto end = static_cast<std::size_t>(stop) + 1;
+  if (reverse) return {zset.size() - end, zset.size() - first};
+  return {first, end};
 }
 
 // Options behind "min max", from argument `at`; those that the command fixes are set in `query` already.
@@ -91,7 +79,7 @@ bool parse_options(const Call& call, std::size_t at, RangeQuery& query, bool cho
 // Runs the query on the set of `key`; the bounds are arguments `at` and `at` + 1. False: the client was
 // answered.
 bool find_range(const Call& call, std::string_view key, std::size_t at, const RangeQuery& query,
-                Nodes& nodes) {
+                Range& range) {
   // Reversed, the higher bound comes first.
   const std::string_view low = call[query.reverse ? at + 1 : at];
   const std::string_view high = call[query.reverse ? at : at + 1];
@@ -110,27 +98,34 @@ bool find_range(const Call& call, std::string_view key, std::size_t at, const Ra
       if (!parse_interval(call, low, high, members)) return false;
       break;
   }
-  SortedSet* zset = nullptr;
-  if (!read_as(call, key, zset)) return false;
-  if (zset == nullptr) return true;
+  if (!read_as(call, key, range.zset)) return false;
+  if (range.zset == nullptr) return true;
   switch (query.by) {
     case By::rank:
-      nodes = collect_ranks(*zset, start, stop, query.reverse);
+      range.ranks = clamped(*range.zset, start, stop, query.reverse);
       break;
     case By::score:
-      nodes = collect(nodes_in(*zset, scores), query);
+      range.ranks = limited(ranks_in(*range.zset, scores), query);
       break;
     case By::lex:
-      nodes = collect(nodes_in(*zset, members), query);
+      range.ranks = limited(ranks_in(*range.zset, members), query);
       break;
   }
   return true;
 }
 
 void reply_range(const Call& call, RangeQuery query, bool chooses) {
-  Nodes nodes;
-  if (!parse_options(call, 4, query, chooses, false) || !find_range(call, call[1], 2, query, nodes)) return;
-  reply_nodes(call, nodes, query.with_scores);
+  Range range;
+  if (!parse_options(call, 4, query, chooses, false) || !find_range(call, call[1], 2, query, range)) return;
+  const bool pairs = query.with_scores && call.reply.resp3();
+  call.reply.array(range.ranks.size() * (query.with_scores && !pairs ? 2 : 1));
+  if (range.zset == nullptr) return;
+  range.zset->for_each(range.ranks, walk_of(query), [&](std::string_view member, double score) {
+    if (pairs) call.reply.array(2);
+    call.reply.bulk(member);
+    if (query.with_scores) call.reply.real(score);
+    return true;
+  });
 }
 
 void zrange(const Call& call) { reply_range(call, {}, true); }
@@ -142,24 +137,28 @@ void zrevrangebylex(const Call& call) { reply_range(call, {.by = By::lex, .rever
 
 void zrangestore(const Call& call) {
   RangeQuery query;
-  Nodes nodes;
-  if (!parse_options(call, 5, query, true, true) || !find_range(call, call[2], 3, query, nodes)) return;
-  auto result = std::make_unique<SortedSet>(call.server.random());
-  for (const ScoredNode* node : nodes) result->insert(node->member(), node->score, zset_limits(call));
+  Range range;
+  if (!parse_options(call, 5, query, true, true) || !find_range(call, call[2], 3, query, range)) return;
+  SortedSet result;
+  if (range.zset != nullptr) {
+    range.zset->for_each(range.ranks, walk_of(query), [&](std::string_view member, double score) {
+      result.insert(member, score, zset_limits(call));
+      return true;
+    });
+  }
   call.reply.integer(static_cast<std::int64_t>(store_collection(call, call[1], std::move(result))));
 }
 
 void remove_range(const Call& call, By by) {
   RangeQuery query;
   query.by = by;
-  Nodes nodes;
-  if (!find_range(call, call[1], 2, query, nodes)) return;
-  if (nodes.empty()) return call.reply.integer(0);
-  SortedSet* zset = nullptr;
-  if (!write_as(call, call[1], zset)) return;
-  for (const ScoredNode* node : nodes) zset->erase(zset->find(node->member()));
-  settle(call, call[1], *zset);
-  call.reply.integer(static_cast<std::int64_t>(nodes.size()));
+  Range range;
+  if (!find_range(call, call[1], 2, query, range)) return;
+  if (range.ranks.empty()) return call.reply.integer(0);
+  if (!write_as(call, call[1], range.zset)) return;
+  range.zset->erase(range.ranks);
+  settle(call, call[1], *range.zset);
+  call.reply.integer(static_cast<std::int64_t>(range.ranks.size()));
 }
 void zremrangebyrank(const Call& call) { remove_range(call, By::rank); }
 void zremrangebyscore(const Call& call) { remove_range(call, By::score); }

@@ -20,21 +20,18 @@ struct Operand {
   double weight = 1;
 
   std::size_t size() const { return zset != nullptr ? zset->size() : set != nullptr ? set->size() : 0; }
-  const double* score(std::string_view member) const {
-    static constexpr double one = 1;
+  std::optional<double> score(std::string_view member) const {
     if (zset != nullptr) {
-      const ScoredNode* node = zset->find(member);
-      return node == nullptr ? nullptr : &node->score;
+      const auto found = zset->find(member);
+      return found ? std::optional(found->score()) : std::nullopt;
     }
-    return set != nullptr && set->contains(member) ? &one : nullptr;
+    return set != nullptr && set->contains(member) ? std::optional(1.0) : std::nullopt;
   }
   // visit(member, score) -> whether to go on
   template <class Visit>
   void for_each(Visit visit) const {
     if (zset != nullptr) {
-      for (const ScoredNode* n = zset->order().first(); n != nullptr; n = n->next()) {
-        if (!visit(n->member(), n->score)) return;
-      }
+      zset->for_each([&](std::string_view member, double score) { return visit(member, score); });
     } else if (set != nullptr) {
       set->for_each([&](std::string_view member) { return visit(member, 1.0); });
     }
@@ -87,7 +84,7 @@ bool parse_operands(const Call& call, std::size_t& at, Query& query) {
     return false;
   }
   for (std::int64_t i = 0; i < *count; ++i) {
-    const Record* record = call.read(call[at++]);
+    Record* record = call.read(call[at++]);
     Operand operand;
     if (record != nullptr) {
       switch (record->value.type()) {
@@ -152,8 +149,8 @@ void unite(Query query, SortedSet& result) {
   for (const Operand& operand : query.operands) {
     operand.for_each([&](std::string_view member, double score) {
       const double value = weighted(score, operand.weight);
-      if (ScoredNode* node = result.find(member)) {
-        result.rescore(node, combined(node->score, value, query.aggregate));
+      if (const auto found = result.find(member)) {
+        result.rescore(*found, combined(found->score(), value, query.aggregate));
       } else {
         result.insert(member, value, never_small);
       }
@@ -170,8 +167,8 @@ void intersect(Query query, Visit visit) {
   smallest.for_each([&](std::string_view member, double score) {
     double value = weighted(score, smallest.weight);
     for (std::size_t i = 1; i < query.operands.size(); ++i) {
-      const double* other = query.operands[i].score(member);
-      if (other == nullptr) return true;
+      const auto other = query.operands[i].score(member);
+      if (!other) return true;
       value = combined(value, *other * query.operands[i].weight, query.aggregate);
     }
     return visit(member, value);
@@ -181,26 +178,26 @@ void intersect(Query query, Visit visit) {
 void subtract(const Query& query, SortedSet& result) {
   query.operands[0].for_each([&](std::string_view member, double score) {
     const bool elsewhere = std::any_of(query.operands.begin() + 1, query.operands.end(),
-                                       [&](const Operand& other) { return other.score(member) != nullptr; });
+                                       [&](const Operand& other) { return other.score(member).has_value(); });
     if (!elsewhere) result.insert(member, score, never_small);
     return true;
   });
 }
 
-std::unique_ptr<SortedSet> combine(const Call& call, Operation operation, const Query& query) {
-  auto result = std::make_unique<SortedSet>(call.server.random());
+SortedSet combine(Operation operation, const Query& query) {
+  SortedSet result;
   switch (operation) {
     case Operation::united:
-      unite(query, *result);
+      unite(query, result);
       break;
     case Operation::intersection:
       intersect(query, [&](std::string_view member, double score) {
-        result->insert(member, score, never_small);
+        result.insert(member, score, never_small);
         return true;
       });
       break;
     case Operation::difference:
-      subtract(query, *result);
+      subtract(query, result);
       break;
   }
   return result;
@@ -210,22 +207,23 @@ void reply_combined(const Call& call, Operation operation) {
   std::size_t at = 1;
   Query query;
   if (!parse_operands(call, at, query) || !parse_options(call, at, Form::reply, operation, query)) return;
-  const auto result = combine(call, operation, query);
+  const SortedSet result = combine(operation, query);
   const bool pairs = query.with_scores && call.reply.resp3();
-  call.reply.array(result->size() * (query.with_scores && !pairs ? 2 : 1));
-  for (const ScoredNode* node = result->order().first(); node != nullptr; node = node->next()) {
+  call.reply.array(result.size() * (query.with_scores && !pairs ? 2 : 1));
+  result.for_each([&](std::string_view member, double score) {
     if (pairs) call.reply.array(2);
-    call.reply.bulk(node->member());
-    if (query.with_scores) call.reply.real(node->score);
-  }
+    call.reply.bulk(member);
+    if (query.with_scores) call.reply.real(score);
+    return true;
+  });
 }
 
 void store_combined(const Call& call, Operation operation) {
   std::size_t at = 2;
   Query query;
   if (!parse_operands(call, at, query) || !parse_options(call, at, Form::store, operation, query)) return;
-  auto result = combine(call, operation, query);
-  result->make_small_within(zset_limits(call));
+  SortedSet result = combine(operation, query);
+  result.make_small_within(zset_limits(call));
   call.reply.integer(static_cast<std::int64_t>(store_collection(call, call[1], std::move(result))));
 }
 

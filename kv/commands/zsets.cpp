@@ -12,6 +12,10 @@ namespace weir::kv {
 
 namespace {
 
+std::optional<SortedSet::Found> find_in(const SortedSet* zset, std::string_view member) {
+  return zset == nullptr ? std::nullopt : zset->find(member);
+}
+
 // Reads the options of ZADD; `at` ends at the first score. Answers when they do not go together.
 bool parse_add_options(const Call& call, std::size_t& at, AddOptions& options) {
   for (at = 2; at < call.count(); ++at) {
@@ -70,8 +74,8 @@ void zrem(const Call& call) {
   if (zset == nullptr) return call.reply.integer(0);
   std::int64_t removed = 0;
   for (std::size_t i = 2; i < call.count(); ++i) {
-    if (ScoredNode* node = zset->find(call[i])) {
-      zset->erase(node);
+    if (const auto found = zset->find(call[i])) {
+      zset->erase(*found);
       ++removed;
     }
   }
@@ -88,8 +92,8 @@ void zcard(const Call& call) {
 void zscore(const Call& call) {
   SortedSet* zset = nullptr;
   if (!read_as(call, call[1], zset)) return;
-  const ScoredNode* node = zset == nullptr ? nullptr : zset->find(call[2]);
-  node == nullptr ? call.reply.null() : call.reply.real(node->score);
+  const auto found = find_in(zset, call[2]);
+  found ? call.reply.real(found->score()) : call.reply.null();
 }
 
 void zmscore(const Call& call) {
@@ -97,17 +101,17 @@ void zmscore(const Call& call) {
   if (!read_as(call, call[1], zset)) return;
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i) {
-    const ScoredNode* node = zset == nullptr ? nullptr : zset->find(call[i]);
-    node == nullptr ? call.reply.null() : call.reply.real(node->score);
+    const auto found = find_in(zset, call[i]);
+    found ? call.reply.real(found->score()) : call.reply.null();
   }
 }
 
 void reply_rank(const Call& call, bool reverse) {
   SortedSet* zset = nullptr;
   if (!read_as(call, call[1], zset)) return;
-  const ScoredNode* node = zset == nullptr ? nullptr : zset->find(call[2]);
-  if (node == nullptr) return call.reply.null();
-  const std::size_t rank = zset->order().rank(*node);
+  const auto found = find_in(zset, call[2]);
+  if (!found) return call.reply.null();
+  const std::size_t rank = zset->rank(*found);
   call.reply.integer(static_cast<std::int64_t>(reverse ? zset->size() - 1 - rank : rank));
 }
 void zrank(const Call& call) { reply_rank(call, false); }
@@ -119,14 +123,20 @@ void count_in(const Call& call) {
   if (!parse_interval(call, call[2], call[3], interval)) return;
   SortedSet* zset = nullptr;
   if (!read_as(call, call[1], zset)) return;
-  if (zset == nullptr) return call.reply.integer(0);
-  const NodeRange range = nodes_in(*zset, interval);
-  if (range.first == nullptr) return call.reply.integer(0);
-  const std::size_t count = zset->order().rank(*range.last) - zset->order().rank(*range.first) + 1;
-  call.reply.integer(static_cast<std::int64_t>(count));
+  call.reply.integer(zset == nullptr ? 0 : static_cast<std::int64_t>(ranks_in(*zset, interval).size()));
 }
 void zcount(const Call& call) { count_in<ScoreInterval>(call); }
 void zlexcount(const Call& call) { count_in<LexInterval>(call); }
+
+std::vector<SortedSet::Scored> members_of(const SortedSet& zset) {
+  std::vector<SortedSet::Scored> members;
+  members.reserve(zset.size());
+  zset.for_each([&](const StoredText& member, double score) {
+    members.push_back({member, score});
+    return true;
+  });
+  return members;
+}
 
 void zrandmember(const Call& call) {
   RandomChoice choice;
@@ -136,29 +146,34 @@ void zrandmember(const Call& call) {
   auto random = [&] { return call.server.random(); };
   if (!choice.counted) {
     if (zset == nullptr) return call.reply.null();
-    return call.reply.bulk(zset->order().at(random() % zset->size())->member());
+    return call.reply.bulk(zset->at(random() % zset->size()).member);
   }
   if (zset == nullptr || choice.count == 0) return call.reply.array(0);
-  std::vector<const ScoredNode*> chosen;
-  const auto draw = [&]() -> const ScoredNode* { return zset->order().at(random() % zset->size()); };
+  // Those of a small one are found from its beginning on, so they are drawn from a list of them all.
+  const std::vector<SortedSet::Scored> few =
+      zset->small() ? members_of(*zset) : std::vector<SortedSet::Scored>();
+  const auto draw = [&] {
+    const std::size_t rank = random() % zset->size();
+    return few.empty() ? zset->at(rank) : few[rank];
+  };
+  const bool nested = choice.with_values && call.reply.resp3();
+  const auto header = [&](std::size_t n) { call.reply.array(choice.with_values && !nested ? n * 2 : n); };
+  const auto say = [&](const SortedSet::Scored& one) {
+    if (nested) call.reply.array(2);
+    call.reply.bulk(one.member);
+    if (choice.with_values) call.reply.real(one.score);
+  };
   if (choice.repeat) {
-    for (std::size_t i = 0; i < choice.count; ++i) chosen.push_back(draw());
-  } else {
-    const auto all = [&] {
-      std::vector<const ScoredNode*> nodes;
-      for (const ScoredNode* n = zset->order().first(); n != nullptr; n = n->next()) nodes.push_back(n);
-      return nodes;
-    };
-    chosen = choose_different<absl::flat_hash_set<const ScoredNode*>>(zset->size(), choice.count, draw,
-                                                                      std::identity(), all, random);
+    header(choice.count);
+    for (std::size_t i = 0; i < choice.count; ++i) say(draw());
+    return;
   }
-  const bool pairs = choice.with_values && call.reply.resp3();
-  call.reply.array(chosen.size() * (choice.with_values && !pairs ? 2 : 1));
-  for (const ScoredNode* node : chosen) {
-    if (pairs) call.reply.array(2);
-    call.reply.bulk(node->member());
-    if (choice.with_values) call.reply.real(node->score);
-  }
+  const auto chosen = choose_different<absl::flat_hash_set<const char*>>(
+      few.empty() ? zset->size() : 0, choice.count, draw,
+      [](const SortedSet::Scored& one) { return one.member.view().data(); },
+      [&] { return few.empty() ? members_of(*zset) : few; }, random);
+  header(chosen.size());
+  for (const SortedSet::Scored& one : chosen) say(one);
 }
 
 }  // namespace

@@ -129,7 +129,6 @@ class FileReading {
     if (!target_.go_on(in_.bytes_read())) return in_.fail(Error::Kind::stopped, "stopped");
     const Bytes key(in_.text());
     if (in_.failed()) return;
-    ++limits_.seed;
     auto value = read_value(in_, type, limits_);
     if (!value) {
       if (in_.error().kind != Error::Kind::truncated)
@@ -151,7 +150,7 @@ class FileReading {
   }
 
   Reader in_;
-  Limits limits_;
+  const Limits limits_;
   Checked checked_;
   Target& target_;
   About about_;

@@ -7,6 +7,7 @@
 #include "kv/rdb/listpack.hpp"
 #include "kv/rdb/stream_value.hpp"
 #include "kv/rdb/ziplist.hpp"
+#include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/zset.hpp"
@@ -62,7 +63,7 @@ bool take_all(Reader& in, Elements elements, Hash& hash, const Limits& limits) {
       in.corrupt("a hash has a field without value");
       return false;
     }
-    if (!hash.set(field.view(), Bytes(element), limits.hash)) {
+    if (!hash.set(field.view(), element, limits.hash)) {
       in.corrupt("a hash has a field twice");
       return false;
     }
@@ -72,7 +73,7 @@ bool take_all(Reader& in, Elements elements, Hash& hash, const Limits& limits) {
 }
 
 bool add(Reader& in, SortedSet& zset, std::string_view member, double score, const Limits& limits) {
-  if (std::isnan(score) || zset.find(member) != nullptr) {
+  if (std::isnan(score) || zset.find(member)) {
     in.corrupt(std::isnan(score) ? "a score is no number" : "a sorted set has a member twice");
     return false;
   }
@@ -173,7 +174,7 @@ bool take_hash(Reader& in, ValueType type, Hash& hash, const Limits& limits) {
     const Bytes field(in.text());
     const std::string_view text = in.text();
     if (in.failed()) return false;
-    if (!hash.set(field.view(), Bytes(text), limits.hash)) in.corrupt("a hash has a field twice");
+    if (!hash.set(field.view(), text, limits.hash)) in.corrupt("a hash has a field twice");
   }
   return !in.failed();
 }
@@ -221,15 +222,17 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::hash_zipmap:
     case ValueType::hash_ziplist:
     case ValueType::hash_listpack: {
-      auto hash = std::make_unique<Hash>();
-      return when(take_hash(in, type, *hash, limits), hash);
+      Hash hash;
+      if (!take_hash(in, type, hash, limits)) return std::nullopt;
+      return Value(std::move(hash));
     }
     case ValueType::zset_text:
     case ValueType::zset:
     case ValueType::zset_ziplist:
     case ValueType::zset_listpack: {
-      auto zset = std::make_unique<SortedSet>(limits.seed);
-      return when(take_zset(in, type, *zset, limits), zset);
+      SortedSet zset;
+      if (!take_zset(in, type, zset, limits)) return std::nullopt;
+      return Value(std::move(zset));
     }
     case ValueType::stream_1:
     case ValueType::stream_2:

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "kv/rdb/reader.hpp"
-#include "kv/store/hash.hpp"
+#include "kv/store/small_limits.hpp"
 #include "kv/store/value.hpp"
 
 namespace weir::kv::rdb {
@@ -14,7 +14,6 @@ struct Limits {
   SmallLimits hash{512, 64};
   SmallLimits zset{128, 64};
   std::size_t most_integers = 512;
-  std::uint64_t seed = 1;  // for the skip lists of sorted sets
 };
 
 // Nothing if the reader has failed. A collection may be empty: see may_be_kept().

@@ -44,19 +44,22 @@ void put_value(Encoded& out, const Value& value) {
       });
       break;
     case Type::hash:
-      value.hash().for_each([&](std::string_view field, const Bytes& text) {
+      value.hash().for_each([&](std::string_view field, std::string_view text) {
         out.put_text(field);
-        out.put_text(text.view());
+        out.put_text(text);
       });
       break;
-    case Type::zset:
+    case Type::zset: {
+      const SortedSet& zset = value.zset();
       // From highest to lowest, as Redis does: the reader then inserts each at the front, the shortest
       // search.
-      for (const ScoredNode* node = value.zset().order().last(); node != nullptr; node = node->previous) {
-        out.put_text(node->member());
-        out.put_double(node->score);
-      }
+      zset.for_each(Ranks{0, zset.size()}, Walk::backward, [&](std::string_view member, double score) {
+        out.put_text(member);
+        out.put_double(score);
+        return true;
+      });
       break;
+    }
   }
 }
 

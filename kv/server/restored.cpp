@@ -16,11 +16,11 @@ SmallLimits small(std::int64_t entries, std::int64_t bytes) {
 
 }  // namespace
 
-rdb::Limits restored_limits(Server& server) {
+rdb::Limits restored_limits(const Server& server) {
   const Settings& settings = server.settings;
   return {small(settings.hash_max_listpack_entries, settings.hash_max_listpack_value),
           small(settings.zset_max_listpack_entries, settings.zset_max_listpack_value),
-          static_cast<std::size_t>(settings.set_max_intset_entries), server.random()};
+          static_cast<std::size_t>(settings.set_max_intset_entries)};
 }
 
 rdb::About about_record(const Server& server, const Record& record) {

@@ -8,7 +8,7 @@ namespace weir::kv {
 
 class Server;
 
-rdb::Limits restored_limits(Server& server);
+rdb::Limits restored_limits(const Server& server);
 // The record's use under the server's maxmemory-policy, and its expiry.
 rdb::About about_record(const Server& server, const Record& record);
 // Stores the use in a record if the policy needs it.

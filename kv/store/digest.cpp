@@ -35,14 +35,15 @@ std::uint32_t number_of(Type type) {
 }
 
 void mix_zset(Digest& digest, const SortedSet& zset) {
-  for (const ScoredNode* node = zset.order().first(); node != nullptr; node = node->next()) {
+  zset.for_each([&](std::string_view member, double score) {
     Digest one;
-    one.mix(node->member());
-    char score[128];
-    const int size = std::snprintf(score, sizeof score, "%.17g", node->score);
-    one.mix({score, static_cast<std::size_t>(size)});
+    one.mix(member);
+    char text[128];
+    const int size = std::snprintf(text, sizeof text, "%.17g", score);
+    one.mix({text, static_cast<std::size_t>(size)});
     digest.add(one.bytes());
-  }
+    return true;
+  });
 }
 
 void mix_stream(Digest& digest, const Stream& stream) {
@@ -69,10 +70,10 @@ void mix_contents(Digest& digest, const Value& value) {
         return true;
       });
     case Type::hash:
-      return value.hash().for_each([&](std::string_view field, const Bytes& content) {
+      return value.hash().for_each([&](std::string_view field, std::string_view content) {
         Digest one;
         one.mix(field);
-        one.mix(content.view());
+        one.mix(content);
         digest.add(one.bytes());
       });
     case Type::zset:

@@ -1,8 +1,6 @@
 #include "kv/store/hash.hpp"
 
-#include <algorithm>
-
-#include "kv/store/tight_room.hpp"
+#include <cstring>
 
 namespace weir::kv {
 
@@ -18,60 +16,74 @@ void HashEntryTraits::destroy(HashEntry* entry) {
   ::operator delete(entry);
 }
 
-Bytes* Hash::find(std::string_view field) {
-  if (!small_) {
-    HashEntry* entry = table_.find(field);
-    return entry == nullptr ? nullptr : &entry->value;
+std::optional<StoredText> Hash::find(std::string_view field) const {
+  if (!small()) {
+    const HashEntry* entry = table_->look(field);
+    return entry == nullptr ? std::nullopt : std::optional<StoredText>(std::in_place, entry->value);
   }
-  const auto it = std::ranges::find_if(pairs_, [&](const auto& pair) { return pair.first == field; });
-  return it == pairs_.end() ? nullptr : &it->second;
+  const PackedPairs::Place pair = pairs_.find(listpack::Element(field));
+  return pair == pairs_.end() ? std::nullopt : std::optional(StoredText::of(PackedPairs::value_of(pair)));
 }
 
-bool Hash::set(std::string_view field, Bytes value, SmallLimits limits) {
-  if (small_ && (field.size() > limits.bytes || value.size() > limits.bytes)) grow();
-  if (Bytes* old = find(field)) {
-    *old = std::move(value);
+bool Hash::set(std::string_view field, const GivenText& value, SmallLimits limits) {
+  const bool fits = field.size() <= limits.bytes && value.text.size() <= limits.bytes &&
+                    field.size() + value.text.size() < PackedPairs::most_bytes - pairs_.bytes();
+  if (small() && !fits) grow();
+  if (small()) {
+    const listpack::Element key(field);
+    const listpack::Element content(value.text);
+    const PackedPairs::Place pair = pairs_.find(key);
+    if (pair != pairs_.end()) {
+      pairs_.set_value(pair, content);
+      return false;
+    }
+    pairs_.insert(pair, key, content);
+    if (pairs_.size() > limits.entries) grow();
+    return true;
+  }
+  if (HashEntry* old = table_->find(field)) {
+    old->value = value.kept();
     return false;
   }
-  if (small_) {
-    make_tight_room(pairs_);
-    pairs_.emplace_back(Bytes(field), std::move(value));
-    if (pairs_.size() > limits.entries) grow();
-  } else {
-    table_.insert(HashEntry::make(field, std::move(value)));
-  }
+  table_->insert(HashEntry::make(field, value.kept()));
   return true;
 }
 
 bool Hash::erase(std::string_view field) {
-  if (!small_) return table_.erase(field);
-  const auto it = std::ranges::find_if(pairs_, [&](const auto& pair) { return pair.first == field; });
-  if (it == pairs_.end()) return false;
-  pairs_.erase(it);
+  if (!small()) return table_->erase(field);
+  const PackedPairs::Place pair = pairs_.find(listpack::Element(field));
+  if (pair == pairs_.end()) return false;
+  pairs_.erase(pair, PackedPairs::next(pair), 1);
   return true;
 }
 
 void Hash::grow() {
-  small_ = false;
-  for (auto& [field, value] : pairs_) table_.insert(HashEntry::make(field.view(), std::move(value)));
-  pairs_ = {};
+  auto table = std::make_unique<Entries>();
+  for_each([&](std::string_view field, std::string_view value) {
+    table->insert(HashEntry::make(field, Bytes(value)));
+  });
+  table_ = std::move(table);
+  pairs_.clear();
 }
 
 Hash Hash::copy() const {
   Hash other;
-  other.small_ = small_;
-  other.pairs_ = pairs_;
-  table_.for_each([&](const HashEntry& entry) {
-    other.table_.insert(HashEntry::make(entry.field(), entry.value));
+  if (small()) {
+    other.pairs_ = pairs_.copy();
+    return other;
+  }
+  other.table_ = std::make_unique<Entries>();
+  table_->for_each([&](const HashEntry& entry) {
+    other.table_->insert(HashEntry::make(entry.field(), entry.value));
     return true;
   });
   return other;
 }
 
 std::size_t Hash::heap_size() const {
-  std::size_t size = pairs_.capacity() * sizeof(pairs_[0]) + table_.bucket_bytes();
-  for (const auto& [field, value] : pairs_) size += field.heap_size() + value.heap_size();
-  table_.for_each([&](const HashEntry& entry) {
+  if (small()) return pairs_.heap_size();
+  std::size_t size = sizeof(Entries) + table_->bucket_bytes();
+  table_->for_each([&](const HashEntry& entry) {
     size += sizeof(HashEntry) + entry.field_size + entry.value.heap_size();
     return true;
   });

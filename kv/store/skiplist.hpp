@@ -57,21 +57,17 @@ class SkipList {
   ScoredNode* at(std::size_t rank) const;
   std::size_t rank(const ScoredNode& node) const;
 
-  // The first node for which `before` is false; `before` is true for a prefix of the order. Null: none.
+  // For how many nodes `before` is true; they are the first ones.
   template <class Before>
-  ScoredNode* first_not(Before before) const {
+  std::size_t count(Before before) const {
     const ScoredNode* node = head_;
+    std::size_t passed = 0;
     for (std::uint32_t level = height_; level-- > 0;) {
-      while (node->links()[level].next != nullptr && before(*node->links()[level].next))
-        node = node->links()[level].next;
+      for (const ScoredNode* next; (next = node->links()[level].next) != nullptr && before(*next);
+           node = next)
+        passed += node->links()[level].jump;
     }
-    return node->next();
-  }
-  // The last node for which it is true; null: none.
-  template <class Before>
-  ScoredNode* last_of(Before before) const {
-    ScoredNode* beyond = first_not(before);
-    return beyond == nullptr ? last_ : beyond->previous;
+    return passed;
   }
 
  private:

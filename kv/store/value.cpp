@@ -27,6 +27,12 @@ std::string_view type_name(Type type) {
   return "none";
 }
 
+static_assert(sizeof(Hash) <= 24 && alignof(Hash) <= 8);
+static_assert(sizeof(SortedSet) <= 24 && alignof(SortedSet) <= 8);
+
+Value::Value(Hash hash) : inside_(), type_(Type::hash) { new (&inside_) Hash(std::move(hash)); }
+Value::Value(SortedSet zset) : inside_(), type_(Type::zset) { new (&inside_) SortedSet(std::move(zset)); }
+
 void Value::destroy_collection() {
   switch (type_) {
     case Type::string:
@@ -38,10 +44,10 @@ void Value::destroy_collection() {
       delete &set();
       break;
     case Type::hash:
-      delete &hash();
+      hash().~Hash();
       break;
     case Type::zset:
-      delete &zset();
+      zset().~SortedSet();
       break;
     case Type::stream:
       delete &stream();
@@ -49,7 +55,7 @@ void Value::destroy_collection() {
   }
 }
 
-Value Value::copy(std::uint64_t seed) const {
+Value Value::copy() const {
   switch (type_) {
     case Type::string:
       break;
@@ -58,9 +64,9 @@ Value Value::copy(std::uint64_t seed) const {
     case Type::set:
       return Value(new Set(set().copy()));
     case Type::hash:
-      return Value(new Hash(hash().copy()));
+      return Value(hash().copy());
     case Type::zset:
-      return Value(zset().copy(seed));
+      return Value(zset().copy());
     case Type::stream:
       return Value(stream().copy().release());
   }
@@ -139,9 +145,9 @@ std::size_t Value::heap_size() const {
     case Type::set:
       return sizeof(Set) + set().heap_size();
     case Type::hash:
-      return sizeof(Hash) + hash().heap_size();
+      return hash().heap_size();
     case Type::zset:
-      return sizeof(SortedSet) + zset().heap_size();
+      return zset().heap_size();
     case Type::stream:
       return sizeof(Stream) + stream().heap_size();
   }

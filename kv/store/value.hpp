@@ -1,7 +1,12 @@
-// What a key holds: one of six types. A string is inside the value; the others are objects of their own.
+// What a key holds: one of six types. Strings, hashes and sorted sets are inside the value; the others are
+// objects of their own.
+//
+// What is inside is moved by moving its bytes, so it must not hold its own address.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -22,11 +27,11 @@ class Value {
  public:
   Value() : bytes_() {}
   explicit Value(Bytes text) : bytes_(std::move(text)) {}
-  explicit Value(List* owned) : pointer_(owned), type_(Type::list) {}
-  explicit Value(Set* owned) : pointer_(owned), type_(Type::set) {}
-  explicit Value(Hash* owned) : pointer_(owned), type_(Type::hash) {}
-  explicit Value(SortedSet* owned) : pointer_(owned), type_(Type::zset) {}
-  explicit Value(Stream* owned) : pointer_(owned), type_(Type::stream) {}
+  explicit Value(List* owned) : Value(owned, Type::list) {}
+  explicit Value(Set* owned) : Value(owned, Type::set) {}
+  explicit Value(Hash hash);
+  explicit Value(SortedSet zset);
+  explicit Value(Stream* owned) : Value(owned, Type::stream) {}
   Value(Value&& other) noexcept : bytes_() { *this = std::move(other); }
   Value& operator=(Value&& other) noexcept {
     if (this == &other) return *this;
@@ -34,7 +39,7 @@ class Value {
     if (other.type_ == Type::string) {
       new (&bytes_) Bytes(std::move(other.bytes_));
     } else {
-      pointer_ = other.pointer_;
+      std::memcpy(&inside_, &other.inside_, sizeof inside_);
       new (&other.bytes_) Bytes();
     }
     type_ = std::exchange(other.type_, Type::string);
@@ -48,8 +53,10 @@ class Value {
   const Bytes& text() const { return bytes_; }
   List& list() const { return *static_cast<List*>(pointer_); }
   Set& set() const { return *static_cast<Set*>(pointer_); }
-  Hash& hash() const { return *static_cast<Hash*>(pointer_); }
-  SortedSet& zset() const { return *static_cast<SortedSet*>(pointer_); }
+  Hash& hash() { return *std::launder(reinterpret_cast<Hash*>(&inside_)); }
+  const Hash& hash() const { return *std::launder(reinterpret_cast<const Hash*>(&inside_)); }
+  SortedSet& zset() { return *std::launder(reinterpret_cast<SortedSet*>(&inside_)); }
+  const SortedSet& zset() const { return *std::launder(reinterpret_cast<const SortedSet*>(&inside_)); }
   Stream& stream() const { return *static_cast<Stream*>(pointer_); }
 
   // How a string came to be, which OBJECT ENCODING tells: one that was changed in place (APPEND, SETBIT) is
@@ -66,16 +73,18 @@ class Value {
   void mark(Made made) { made_ = made; }
   Made made() const { return made_; }
 
-  Value copy(std::uint64_t seed) const;  // `seed` for a sorted set
-  std::string_view encoding() const;     // OBJECT ENCODING
-  std::size_t elements() const;          // that are freed one by one; 1 for a string
-  std::size_t heap_size() const;         // bytes beside the value itself, estimated for collections
+  Value copy() const;
+  std::string_view encoding() const;  // OBJECT ENCODING
+  std::size_t elements() const;       // that are freed one by one; 1 for a string
+  std::size_t heap_size() const;      // bytes beside the value itself, estimated for collections
 
   // Frees about `most` elements; returns true if some are left. After the first call only this function and
   // the destructor may be called.
   bool free_some(std::size_t most);
 
  private:
+  Value(void* owned, Type type) : inside_(), type_(type) { pointer_ = owned; }
+
   void destroy() {
     if (type_ == Type::string) {
       bytes_.~Bytes();
@@ -85,9 +94,14 @@ class Value {
   }
   void destroy_collection();
 
+  struct alignas(8) Inside {
+    std::byte bytes[24];
+  };
+
   union {
     Bytes bytes_;
-    void* pointer_;
+    Inside inside_;  // where the object is that is no string
+    void* pointer_;  // to it, if it is not in here
   };
   Type type_ = Type::string;
   Made made_ = Made::given;

@@ -1,66 +1,109 @@
 #include "kv/store/zset.hpp"
 
+#include "hash/keyed.hpp"
+
 namespace weir::kv {
 
-std::uint32_t SortedSet::random_height() {
-  random_ ^= random_ << 13;
-  random_ ^= random_ >> 7;
-  random_ ^= random_ << 17;
-  return SkipList::random_height(random_ * 0x2545f4914f6cdd1du >> 8);
+std::optional<SortedSet::Found> SortedSet::find(std::string_view member) const {
+  if (!small()) {
+    ScoredNode* node = table_->find(member);
+    return node == nullptr ? std::nullopt : std::optional(Found(nullptr, node, node->score));
+  }
+  const ScoredPairs::Place pair = pairs_.find(member);
+  return pair == pairs_.end() ? std::nullopt : std::optional(Found(pair, nullptr, ScoredPairs::score(pair)));
+}
+
+std::size_t SortedSet::rank(const Found& found) const {
+  if (!small()) return table_->order().rank(*found.node_);
+  return count_pairs([&](ScoredPairs::Place pair) { return pair != found.pair_; });
+}
+
+ScoredNode* SortedSet::node_at(std::size_t rank) const {
+  const SkipList& order = table_->order();
+  if (rank == 0) return order.first();
+  return rank + 1 == order.size() ? order.last() : order.at(rank);
+}
+
+SortedSet::Scored SortedSet::at(std::size_t rank) const {
+  if (!small()) {
+    const ScoredNode* node = node_at(rank);
+    return {StoredText(node->member()), node->score};
+  }
+  const ScoredPairs::Place pair = pairs_.at(rank);
+  return {StoredText::of(pair), ScoredPairs::score(pair)};
 }
 
 void SortedSet::insert(std::string_view member, double score, SmallLimits limits) {
-  if (size() >= limits.entries || member.size() > limits.bytes) small_ = false;
-  if (small_) score += 0.0;  // Redis's small form keeps no negative zero
-  ScoredNode* node = ScoredNode::make(score, member, random_height());
-  table_.insert(node);
-  order_.insert(node);
+  const bool fits = size() < limits.entries && member.size() <= limits.bytes && pairs_.takes(member);
+  // Whoever chooses members does not know the process's key, so cannot choose heights.
+  if (small() && !fits) grow(hash::Keyed{}(member));
+  small() ? pairs_.insert(member, score) : table_->insert(member, score);
+}
+
+void SortedSet::rescore(const Found& found, double score) {
+  small() ? pairs_.rescore(found.pair_, score) : table_->rescore(found.node_, score);
+}
+
+void SortedSet::erase(const Found& found) {
+  small() ? pairs_.erase(found.pair_, 1) : table_->erase(found.node_);
+}
+
+void SortedSet::erase(Ranks ranks) {
+  if (ranks.empty()) return;
+  if (small()) return pairs_.erase(pairs_.at(ranks.first), ranks.size());
+  ScoredNode* node = node_at(ranks.first);
+  for (std::size_t left = ranks.size(); left > 0; --left) {
+    ScoredNode* next = node->next();
+    table_->erase(node);
+    node = next;
+  }
+}
+
+void SortedSet::grow(std::uint64_t seed) {
+  auto table = std::make_unique<ScoredTable>(seed);
+  for_each([&](std::string_view member, double score) {
+    table->insert(member, score);
+    return true;
+  });
+  table_ = std::move(table);
+  pairs_.clear();
 }
 
 void SortedSet::make_small_within(SmallLimits limits) {
-  if (size() > limits.entries) return;
-  for (const ScoredNode* node = order_.first(); node != nullptr; node = node->next()) {
-    if (node->member_size > limits.bytes) return;
-  }
-  small_ = true;
-  for (ScoredNode* node = order_.first(); node != nullptr; node = node->next()) node->score += 0.0;
+  if (small() || size() > limits.entries) return;
+  bool fits = true;
+  std::size_t bytes = 0;
+  for_each([&](std::string_view member, double) {
+    bytes += member.size();
+    return fits = member.size() <= limits.bytes && bytes < PackedPairs::most_bytes / 2;
+  });
+  if (!fits) return;
+  // The last first: each of them goes in front of the others.
+  ScoredPairs pairs;
+  for_each(Ranks{0, size()}, Walk::backward, [&](std::string_view member, double score) {
+    pairs.insert(member, score);
+    return true;
+  });
+  pairs_ = std::move(pairs);
+  table_ = nullptr;
 }
 
-void SortedSet::rescore(ScoredNode* node, double score) {
-  if (small_) score += 0.0;
-  const bool keeps_place = (node->previous == nullptr || node->previous->before(score, node->member())) &&
-                           (node->next() == nullptr || !node->next()->before(score, node->member()));
-  if (keeps_place) {
-    node->score = score;
-    return;
+SortedSet SortedSet::copy() const {
+  SortedSet other;
+  if (small()) {
+    other.pairs_ = pairs_.copy();
+    return other;
   }
-  order_.remove(node);
-  node->score = score;
-  for (std::uint32_t level = 0; level < node->height; ++level) node->links()[level] = {nullptr, 0};
-  order_.insert(node);
-}
-
-void SortedSet::erase(ScoredNode* node) {
-  order_.remove(node);
-  table_.erase(node->member());
-}
-
-SortedSet* SortedSet::copy(std::uint64_t seed) const {
-  auto* other = new SortedSet(seed);
-  other->small_ = small_;
-  constexpr SmallLimits none{SIZE_MAX, SIZE_MAX};
-  for (const ScoredNode* node = order_.first(); node != nullptr; node = node->next()) {
-    other->insert(node->member(), node->score, none);
-  }
+  other.table_ = std::make_unique<ScoredTable>(table_->seed());
+  for_each([&](std::string_view member, double score) {
+    other.table_->insert(member, score);
+    return true;
+  });
   return other;
 }
 
 std::size_t SortedSet::heap_size() const {
-  std::size_t size = table_.bucket_bytes() + order_.head_bytes();
-  for (const ScoredNode* node = order_.first(); node != nullptr; node = node->next()) {
-    size += sizeof(ScoredNode) + node->height * sizeof(ScoredNode::Link) + node->member_size;
-  }
-  return size;
+  return small() ? pairs_.heap_size() : sizeof(ScoredTable) + table_->heap_size();
 }
 
 }  // namespace weir::kv

@@ -31,16 +31,16 @@ Value set_of(std::size_t elements) {
   return Value(set.release());
 }
 Value hash_of(std::size_t elements) {
-  auto hash = std::make_unique<Hash>();
+  Hash hash;
   for (std::size_t i = 0; i < elements; ++i)
-    hash->set("field:" + std::to_string(i), Bytes(std::string_view("a value that is not small")), limits);
-  return Value(hash.release());
+    hash.set("field:" + std::to_string(i), std::string_view("a value that is not small"), limits);
+  return Value(std::move(hash));
 }
 Value zset_of(std::size_t elements) {
-  auto zset = std::make_unique<SortedSet>(7);
+  SortedSet zset;
   for (std::size_t i = 0; i < elements; ++i)
-    zset->insert("member:" + std::to_string(i), static_cast<double>(i), limits);
-  return Value(zset.release());
+    zset.insert("member:" + std::to_string(i), static_cast<double>(i), limits);
+  return Value(std::move(zset));
 }
 
 struct Kind {

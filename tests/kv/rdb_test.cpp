@@ -10,6 +10,7 @@
 #include "kv/rdb/dump_payload.hpp"
 #include "kv/rdb/file_reader.hpp"
 #include "kv/rdb/value_encoder.hpp"
+#include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/zset.hpp"
@@ -119,13 +120,14 @@ std::string shown(const Value& value) {
       value.set().for_each([&](std::string_view member) { return add(member), true; });
       break;
     case Type::hash:
-      value.hash().for_each([&](std::string_view field, const Bytes& text) { add(field), add(text.view()); });
+      value.hash().for_each([&](std::string_view field, std::string_view text) { add(field), add(text); });
       break;
     case Type::zset:
-      for (const ScoredNode* node = value.zset().order().first(); node != nullptr; node = node->next()) {
-        add(node->member());
-        add(format_double(node->score));
-      }
+      value.zset().for_each([&](std::string_view member, double score) {
+        add(member);
+        add(format_double(score));
+        return true;
+      });
       break;
     default:
       break;

@@ -1,0 +1,325 @@
+// Small collections and the forms that they grow into, against simple models with random operations from a
+// printed seed; and the memory that they take.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kv/heap.hpp"
+#include "kv/store/hash.hpp"
+#include "kv/store/value.hpp"
+#include "kv/store/zset.hpp"
+
+namespace weir::kv {
+namespace {
+
+constexpr std::uint64_t seed = 20261127;
+
+// Texts that a compact form may take for something else.
+const std::vector<std::string>& tricky_texts() {
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> all{"",
+                                 "0",
+                                 "-0",
+                                 "007",
+                                 "+1",
+                                 "-1",
+                                 " 1",
+                                 "1 ",
+                                 "1.0",
+                                 "1e3",
+                                 "127",
+                                 "128",
+                                 "4095",
+                                 "4096",
+                                 "-4096",
+                                 "-4097",
+                                 "32767",
+                                 "32768",
+                                 "-32768",
+                                 "-129",
+                                 "-8388608",
+                                 "8388607",
+                                 "8388608",
+                                 "2147483647",
+                                 "2147483648",
+                                 "-2147483648",
+                                 "9223372036854775807",
+                                 "-9223372036854775808",
+                                 "9223372036854775808",
+                                 "18446744073709551615",
+                                 "inf",
+                                 "nan",
+                                 "12345678",
+                                 "1234567"};
+    all.emplace_back("\0", 1);
+    all.emplace_back("\xff\xff");
+    all.emplace_back("a\r\nb");
+    for (const std::size_t size : {63, 64, 65, 127, 128, 4095, 4096, 5000}) all.emplace_back(size, 'x');
+    return all;
+  }();
+  return texts;
+}
+
+class Words {
+ public:
+  explicit Words(std::uint64_t other) : random_(seed + other) {
+    ::testing::Test::RecordProperty("seed", std::to_string(seed + other));
+  }
+
+  std::uint64_t below(std::uint64_t end) { return random_() % end; }
+  std::string text(std::size_t most_bytes) {
+    for (;;) {
+      std::string one = below(3) == 0   ? tricky_texts()[below(tricky_texts().size())]
+                        : below(2) == 0 ? std::to_string(static_cast<int>(below(200)) - 100)
+                                        : "word" + std::to_string(below(100));
+      if (one.size() <= most_bytes) return one;
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// How far a collection grows and how it is limited; most of it stays small, or grows now and then.
+struct Course {
+  const char* name;
+  SmallLimits limits;
+  std::size_t entries;     // about so many at most
+  std::size_t text_bytes;  // of the longest text
+};
+const std::array courses{
+    Course{"stays_small", {512, 64}, 60, 64}, Course{"grows_by_its_entries", {20, 64}, 60, 64},
+    Course{"grows_by_a_long_text", {512, 64}, 60, 5000},
+    Course{"stays_small_with_long_texts", {512, 5000}, 60, 5000}, Course{"is_never_small", {0, 64}, 60, 64}};
+
+class SmallCollections : public ::testing::TestWithParam<Course> {};
+INSTANTIATE_TEST_SUITE_P(Courses, SmallCollections, ::testing::ValuesIn(courses),
+                         [](const auto& course) { return std::string(course.param.name); });
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs pairs_of(const Hash& hash) {
+  Pairs pairs;
+  hash.for_each([&](std::string_view field, std::string_view value) { pairs.emplace_back(field, value); });
+  return pairs;
+}
+
+void expect_holds(const Hash& hash, const Pairs& model) {
+  ASSERT_EQ(hash.size(), model.size());
+  for (const auto& [field, value] : model) {
+    const auto found = hash.find(field);
+    ASSERT_TRUE(found) << field;
+    ASSERT_EQ(found->view(), value) << field;
+  }
+  Pairs all = pairs_of(hash);
+  Pairs expected = model;
+  if (!hash.small()) {
+    std::ranges::sort(all);
+    std::ranges::sort(expected);
+  }
+  ASSERT_EQ(all, expected) << "a small hash keeps the order of arrival";
+}
+
+TEST_P(SmallCollections, hash_holds_what_a_row_of_pairs_holds) {
+  const auto& [name, limits, entries, text_bytes] = GetParam();
+  Words words(1);
+  for (int round = 0; round < 30; ++round) {
+    Hash hash;
+    Pairs model;
+    bool small = true;
+    for (std::size_t step = 0; step < 4 * entries; ++step) {
+      const std::string field = words.text(text_bytes);
+      const auto old = std::ranges::find(model, field, &Pairs::value_type::first);
+      const bool known = old != model.end();
+      if (words.below(4) == 0) {
+        ASSERT_EQ(hash.erase(field), known) << field;
+        if (known) model.erase(old);
+      } else {
+        const std::string value = words.text(text_bytes);
+        ASSERT_EQ(hash.set(field, std::string_view(value), limits), !known) << field;
+        if (known) {
+          old->second = value;
+        } else {
+          model.emplace_back(field, value);
+        }
+        small = small && model.size() <= limits.entries && field.size() <= limits.bytes &&
+                value.size() <= limits.bytes;
+      }
+      ASSERT_EQ(hash.small(), small);
+      ASSERT_EQ(hash.find(field).has_value(),
+                std::ranges::find(model, field, &Pairs::value_type::first) != model.end());
+    }
+    expect_holds(hash, model);
+    const Hash copy = hash.copy();
+    EXPECT_EQ(copy.small(), hash.small());
+    while (!model.empty()) {
+      ASSERT_TRUE(hash.erase(model.back().first));
+      model.pop_back();
+      if (model.size() % 7 == 0) expect_holds(hash, model);
+    }
+    EXPECT_EQ(copy.size(), pairs_of(copy).size()) << "a copy stays as it was";
+  }
+}
+
+TEST(SmallHash, is_moved_with_its_value) {
+  Hash hash;
+  hash.set("field", std::string_view("value"), {512, 64});
+  Value value(std::move(hash));
+  Value moved(std::move(value));
+  EXPECT_EQ(value.type(), Type::string);
+  EXPECT_EQ(moved.hash().find("field")->view(), "value");
+  moved = Value(Bytes(std::string_view("text")));
+  EXPECT_EQ(moved.text().view(), "text");
+}
+
+using Ordered = std::vector<std::pair<double, std::string>>;
+
+Ordered walked(const SortedSet& zset, Ranks ranks, Walk walk) {
+  Ordered members;
+  zset.for_each(ranks, walk, [&](std::string_view member, double score) {
+    members.emplace_back(score, member);
+    return true;
+  });
+  return members;
+}
+
+// Each in its place, from both ends and by rank, and every number as it was given.
+void expect_holds(const SortedSet& zset, const std::map<std::string, double>& scores, Words& words) {
+  Ordered order;
+  for (const auto& [member, score] : scores) order.emplace_back(score, member);
+  std::ranges::sort(order);
+  ASSERT_EQ(zset.size(), order.size());
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto& [score, member] = order[rank];
+    const auto found = zset.find(member);
+    ASSERT_TRUE(found) << member;
+    ASSERT_EQ(found->score(), score) << member;
+    ASSERT_EQ(std::signbit(found->score()), std::signbit(score)) << member;
+    ASSERT_EQ(zset.rank(*found), rank) << member;
+    ASSERT_EQ(zset.at(rank).member.view(), member);
+    ASSERT_EQ(zset.at(rank).score, score);
+    const auto before = [&](double other) { return other < score; };
+    ASSERT_EQ(zset.count_scores(before),
+              static_cast<std::size_t>(std::ranges::count_if(order, before, &Ordered::value_type::first)));
+  }
+  const std::size_t first = words.below(order.size() + 1);
+  const Ranks ranks{first, first + words.below(order.size() + 1 - first)};
+  Ordered part(order.begin() + static_cast<std::ptrdiff_t>(ranks.first),
+               order.begin() + static_cast<std::ptrdiff_t>(ranks.end));
+  ASSERT_EQ(walked(zset, ranks, Walk::forward), part);
+  std::ranges::reverse(part);
+  ASSERT_EQ(walked(zset, ranks, Walk::backward), part);
+}
+
+double some_score(Words& words) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  static constexpr std::array tricky{0.0,
+                                     -0.0,
+                                     0.5,
+                                     -1.25,
+                                     0.1,
+                                     1.0 / 3,
+                                     1e300,
+                                     -1e300,
+                                     1e15,
+                                     1e19,
+                                     9223372036854775808.0,
+                                     -9223372036854775808.0,
+                                     5e-324,
+                                     1.0000000000000002,
+                                     1e30,
+                                     infinity,
+                                     -infinity};
+  return words.below(3) == 0 ? tricky[words.below(tricky.size())] : static_cast<double>(words.below(20)) - 10;
+}
+
+TEST_P(SmallCollections, sorted_set_holds_what_a_sorted_vector_holds) {
+  const auto& [name, limits, entries, text_bytes] = GetParam();
+  Words words(2);
+  for (int round = 0; round < 10; ++round) {
+    SortedSet zset;
+    std::map<std::string, double> scores;
+    for (std::size_t step = 0; step < 4 * entries; ++step) {
+      const std::string member = words.text(text_bytes);
+      const auto found = zset.find(member);
+      ASSERT_EQ(found.has_value(), scores.contains(member)) << member;
+      if (words.below(4) == 0) {
+        if (found) zset.erase(*found);
+        scores.erase(member);
+      } else if (words.below(20) == 0) {
+        const std::size_t first = words.below(zset.size() + 1);
+        const Ranks ranks{first, first + words.below(std::min<std::size_t>(zset.size() - first, 3) + 1)};
+        for (const auto& [score, gone] : walked(zset, ranks, Walk::forward)) scores.erase(gone);
+        zset.erase(ranks);
+      } else {
+        const double score = some_score(words);
+        found ? zset.rescore(*found, score) : zset.insert(member, score, limits);
+        scores[member] = zset.small() ? score + 0.0 : score;
+        if (!zset.small()) continue;
+        ASSERT_LE(zset.size(), limits.entries);
+        ASSERT_LE(member.size(), limits.bytes);
+      }
+      if (step % 16 == 0) expect_holds(zset, scores, words);
+    }
+    expect_holds(zset, scores, words);
+    SortedSet copy = zset.copy();
+    EXPECT_EQ(copy.small(), zset.small());
+    zset.erase(Ranks{0, zset.size()});
+    EXPECT_EQ(zset.size(), 0u);
+    expect_holds(copy, scores, words);
+    copy.make_small_within({512, 5000});
+    EXPECT_TRUE(copy.small());
+    for (auto& [member, score] : scores) score += 0.0;
+    expect_holds(copy, scores, words);
+  }
+}
+
+TEST(SmallSortedSet, finds_members_between_texts) {
+  for (const SmallLimits limits : {SmallLimits{128, 64}, SmallLimits{0, 0}}) {
+    SortedSet zset;
+    for (const char* member : {"b", "10", "9", "", "a", "aa"}) zset.insert(member, 7, limits);
+    EXPECT_EQ(zset.count_members([](std::string_view member) { return member < "aa"; }), 4u);
+    EXPECT_EQ(zset.count_members([](std::string_view member) { return member <= "aa"; }), 5u);
+    EXPECT_EQ(zset.count_members([](std::string_view) { return true; }), 6u);
+  }
+}
+
+// What a collection's records take, by the heap's count. The bound is what Redis 7.0 needs beside a key of
+// its own: 16 bytes of object header, and the block of the listpack or intset.
+std::size_t bytes_for_each(const std::function<Value()>& make) {
+  constexpr std::size_t many = 1000;
+  std::vector<Value> values;
+  values.reserve(many);
+  const std::size_t before = used_memory();
+  for (std::size_t i = 0; i < many; ++i) values.push_back(make());
+  return (used_memory() - before) / many;
+}
+
+TEST(SmallHash, of_five_fields_takes_no_more_than_in_redis) {
+  const std::size_t bytes = bytes_for_each([] {
+    Hash hash;
+    for (int i = 0; i < 5; ++i) hash.set("field" + std::to_string(i), std::string_view("value1"), {512, 64});
+    return Value(std::move(hash));
+  });
+  EXPECT_LE(bytes, 16u + 96u);
+}
+
+TEST(SmallSortedSet, of_ten_members_takes_no_more_than_in_redis) {
+  const std::size_t bytes = bytes_for_each([] {
+    SortedSet zset;
+    for (int i = 0; i < 10; ++i) zset.insert("member" + std::to_string(i), i, {128, 64});
+    return Value(std::move(zset));
+  });
+  EXPECT_LE(bytes, 16u + 128u);
+}
+
+}  // namespace
+}  // namespace weir::kv
