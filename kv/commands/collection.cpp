@@ -30,7 +30,7 @@ std::size_t put(const Call& call, std::string_view key, std::size_t size, Value 
 }  // namespace
 
 List& make_list(const Call& call, std::string_view key) { return place(call, key, Value(new List)).list(); }
-Set& make_set(const Call& call, std::string_view key) { return place(call, key, Value(new Set)).set(); }
+Set& make_set(const Call& call, std::string_view key) { return place(call, key, Value(Set())).set(); }
 Hash& make_hash(const Call& call, std::string_view key) { return place(call, key, Value(Hash())).hash(); }
 SortedSet& make_zset(const Call& call, std::string_view key) {
   return place(call, key, Value(SortedSet())).zset();
@@ -38,7 +38,7 @@ SortedSet& make_zset(const Call& call, std::string_view key) {
 
 std::size_t store_collection(const Call& call, std::string_view key, Set&& set) {
   const std::size_t size = set.size();
-  return put(call, key, size, Value(new Set(std::move(set))));
+  return put(call, key, size, Value(std::move(set)));
 }
 std::size_t store_collection(const Call& call, std::string_view key, SortedSet&& zset) {
   const std::size_t size = zset.size();

@@ -215,8 +215,9 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::set:
     case ValueType::set_intset:
     case ValueType::set_listpack: {
-      auto set = std::make_unique<Set>();
-      return when(take_set(in, type, *set, limits), set);
+      Set set;
+      if (!take_set(in, type, set, limits)) return std::nullopt;
+      return Value(std::move(set));
     }
     case ValueType::hash:
     case ValueType::hash_zipmap:

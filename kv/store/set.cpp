@@ -1,9 +1,8 @@
 #include "kv/store/set.hpp"
 
-#include <algorithm>
-#include <cstring>
-
-#include "kv/store/tight_room.hpp"
+#include <memory>
+#include <new>
+#include <utility>
 
 namespace weir::kv {
 
@@ -14,59 +13,81 @@ Member* Member::make(std::string_view text) {
   return member;
 }
 
+Set::~Set() {
+  if (integers_only_) {
+    integers_.~PackedIntegers();
+  } else {
+    delete &table();
+  }
+}
+
+// Both are moved by moving their bytes.
+void Set::swap(Set& other) noexcept {
+  alignas(Set) char bytes[sizeof(Set)];
+  std::memcpy(bytes, static_cast<const void*>(this), sizeof bytes);
+  std::memcpy(static_cast<void*>(this), static_cast<const void*>(&other), sizeof bytes);
+  std::memcpy(static_cast<void*>(&other), bytes, sizeof bytes);
+}
+
+void Set::become(Members* table) {
+  integers_.~PackedIntegers();
+  std::memcpy(table_, &table, sizeof table);
+  integers_only_ = false;
+}
+
 bool Set::contains(std::string_view member) const {
-  if (!integers_only_) return table_.look(member) != nullptr;
+  if (!integers_only_) return table().look(member) != nullptr;
   const auto number = parse_int(member);
-  return number && std::ranges::binary_search(integers_, *number);
+  return number && integers_.contains(*number);
 }
 
 bool Set::insert(std::string_view member, std::size_t most_integers) {
   if (integers_only_) {
     if (const auto number = parse_int(member)) {
-      if (std::ranges::binary_search(integers_, *number)) return false;
-      make_tight_room(integers_);
-      integers_.insert(std::ranges::lower_bound(integers_, *number), *number);
+      if (!integers_.insert(*number)) return false;
       if (integers_.size() > most_integers) grow();
       return true;
     }
     grow();
   }
-  if (table_.find(member) != nullptr) return false;
-  table_.insert(Member::make(member));
+  if (table().find(member) != nullptr) return false;
+  table().insert(Member::make(member));
   return true;
 }
 
 bool Set::erase(std::string_view member) {
-  if (!integers_only_) return table_.erase(member);
+  if (!integers_only_) return table().erase(member);
   const auto number = parse_int(member);
-  if (!number) return false;
-  const auto it = std::ranges::lower_bound(integers_, *number);
-  if (it == integers_.end() || *it != *number) return false;
-  integers_.erase(it);
-  return true;
+  return number && integers_.erase(*number);
 }
 
 void Set::grow() {
-  integers_only_ = false;
-  IntText text;
-  for (const std::int64_t i : integers_) table_.insert(Member::make(format_int(i, text)));
-  integers_ = {};
+  auto table = std::make_unique<Members>();
+  for_each([&](std::string_view member) {
+    table->insert(Member::make(member));
+    return true;
+  });
+  become(table.release());
 }
 
 Set Set::copy() const {
   Set other;
-  other.integers_only_ = integers_only_;
-  other.integers_ = integers_;
-  table_.for_each([&](const Member& member) {
-    other.table_.insert(Member::make(member.text()));
+  if (integers_only_) {
+    other.integers_ = integers_.copy();
+    return other;
+  }
+  other.become(new Members);
+  table().for_each([&](const Member& member) {
+    other.table().insert(Member::make(member.text()));
     return true;
   });
   return other;
 }
 
 std::size_t Set::heap_size() const {
-  std::size_t size = integers_.capacity() * sizeof(std::int64_t) + table_.bucket_bytes();
-  table_.for_each([&](const Member& member) {
+  if (integers_only_) return integers_.heap_size();
+  std::size_t size = sizeof(Members) + table().bucket_bytes();
+  table().for_each([&](const Member& member) {
     size += sizeof(Member) + member.size;
     return true;
   });

@@ -1,18 +1,10 @@
 // Pieces of memory of small collections: many keys have one, so each has little room to spare.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 
 namespace weir::kv {
-
-// Room for one more element in a std::vector. Doubling would leave up to half of a row empty; an eighth still
-// keeps the moves for each element few.
-template <class Row>
-void make_tight_room(Row& row) {
-  if (row.size() == row.capacity()) row.reserve(row.size() + std::max<std::size_t>(row.size() / 8, 1));
-}
 
 // What the heap gives to whoever asks for so many bytes: multiples of 16, from 128 on four sizes for each
 // power of two. An owner that always asks for that much need not keep how much it has.

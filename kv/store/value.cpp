@@ -27,9 +27,11 @@ std::string_view type_name(Type type) {
   return "none";
 }
 
+static_assert(sizeof(Set) <= 24 && alignof(Set) <= 8);
 static_assert(sizeof(Hash) <= 24 && alignof(Hash) <= 8);
 static_assert(sizeof(SortedSet) <= 24 && alignof(SortedSet) <= 8);
 
+Value::Value(Set set) : inside_(), type_(Type::set) { new (&inside_) Set(std::move(set)); }
 Value::Value(Hash hash) : inside_(), type_(Type::hash) { new (&inside_) Hash(std::move(hash)); }
 Value::Value(SortedSet zset) : inside_(), type_(Type::zset) { new (&inside_) SortedSet(std::move(zset)); }
 
@@ -41,7 +43,7 @@ void Value::destroy_collection() {
       delete &list();
       break;
     case Type::set:
-      delete &set();
+      set().~Set();
       break;
     case Type::hash:
       hash().~Hash();
@@ -62,7 +64,7 @@ Value Value::copy() const {
     case Type::list:
       return Value(new List(list()));
     case Type::set:
-      return Value(new Set(set().copy()));
+      return Value(set().copy());
     case Type::hash:
       return Value(hash().copy());
     case Type::zset:
@@ -143,7 +145,7 @@ std::size_t Value::heap_size() const {
       return size;
     }
     case Type::set:
-      return sizeof(Set) + set().heap_size();
+      return set().heap_size();
     case Type::hash:
       return hash().heap_size();
     case Type::zset:

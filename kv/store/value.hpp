@@ -1,5 +1,5 @@
-// What a key holds: one of six types. Strings, hashes and sorted sets are inside the value; the others are
-// objects of their own.
+// What a key holds: one of six types. Strings, sets, hashes and sorted sets are inside the value; the
+// others are objects of their own.
 //
 // What is inside is moved by moving its bytes, so it must not hold its own address.
 #pragma once
@@ -28,7 +28,7 @@ class Value {
   Value() : bytes_() {}
   explicit Value(Bytes text) : bytes_(std::move(text)) {}
   explicit Value(List* owned) : Value(owned, Type::list) {}
-  explicit Value(Set* owned) : Value(owned, Type::set) {}
+  explicit Value(Set set);
   explicit Value(Hash hash);
   explicit Value(SortedSet zset);
   explicit Value(Stream* owned) : Value(owned, Type::stream) {}
@@ -52,7 +52,8 @@ class Value {
   Bytes& text() { return bytes_; }
   const Bytes& text() const { return bytes_; }
   List& list() const { return *static_cast<List*>(pointer_); }
-  Set& set() const { return *static_cast<Set*>(pointer_); }
+  Set& set() { return *std::launder(reinterpret_cast<Set*>(&inside_)); }
+  const Set& set() const { return *std::launder(reinterpret_cast<const Set*>(&inside_)); }
   Hash& hash() { return *std::launder(reinterpret_cast<Hash*>(&inside_)); }
   const Hash& hash() const { return *std::launder(reinterpret_cast<const Hash*>(&inside_)); }
   SortedSet& zset() { return *std::launder(reinterpret_cast<SortedSet*>(&inside_)); }

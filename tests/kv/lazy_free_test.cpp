@@ -26,9 +26,9 @@ Value list_of(std::size_t elements) {
   return Value(list.release());
 }
 Value set_of(std::size_t elements) {
-  auto set = std::make_unique<Set>();
-  for (std::size_t i = 0; i < elements; ++i) set->insert("member:" + std::to_string(i), 512);
-  return Value(set.release());
+  Set set;
+  for (std::size_t i = 0; i < elements; ++i) set.insert("member:" + std::to_string(i), 512);
+  return Value(std::move(set));
 }
 Value hash_of(std::size_t elements) {
   Hash hash;

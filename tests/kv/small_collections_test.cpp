@@ -9,11 +9,13 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "kv/heap.hpp"
 #include "kv/store/hash.hpp"
+#include "kv/store/set.hpp"
 #include "kv/store/value.hpp"
 #include "kv/store/zset.hpp"
 
@@ -74,6 +76,7 @@ class Words {
     ::testing::Test::RecordProperty("seed", std::to_string(seed + other));
   }
 
+  std::uint64_t any() { return random_(); }
   std::uint64_t below(std::uint64_t end) { return random_() % end; }
   std::string text(std::size_t most_bytes) {
     for (;;) {
@@ -292,6 +295,50 @@ TEST(SmallSortedSet, finds_members_between_texts) {
   }
 }
 
+// Integers of all widths and what looks like them; with few of them the row lies in the value.
+TEST_P(SmallCollections, set_holds_what_a_sorted_set_of_texts_holds) {
+  const auto& [name, limits, entries, text_bytes] = GetParam();
+  Words words(3);
+  for (int round = 0; round < 60; ++round) {
+    Set set;
+    std::set<std::string> model;
+    const bool all_integers = round % 2 == 0;
+    const std::uint64_t bits = 4 + words.below(60);
+    bool integers_only = true;
+    for (std::size_t step = 0; step < 4 * entries; ++step) {
+      const std::int64_t number = static_cast<std::int64_t>(words.any() << (64 - bits)) >> (64 - bits);
+      const std::string member = all_integers ? std::to_string(number) : words.text(text_bytes);
+      if (words.below(4) == 0) {
+        ASSERT_EQ(set.erase(member), model.erase(member) == 1) << member;
+      } else {
+        ASSERT_EQ(set.insert(member, limits.entries), model.insert(member).second) << member;
+        integers_only = integers_only && parse_int(member) && model.size() <= limits.entries;
+      }
+      ASSERT_EQ(set.integers_only(), integers_only);
+      ASSERT_EQ(set.contains(member), model.contains(member));
+    }
+    const auto members_of = [](const Set& from) {
+      std::vector<std::string> members;
+      from.for_each([&](std::string_view member) { return members.emplace_back(member), true; });
+      return members;
+    };
+    std::vector<std::string> expected(model.begin(), model.end());
+    std::vector<std::string> members = members_of(set);
+    if (integers_only) {
+      std::ranges::sort(expected, {}, [](const std::string& member) { return *parse_int(member); });
+    } else {
+      std::ranges::sort(members);
+    }
+    ASSERT_EQ(members, expected) << "integers are in their order";
+    const Set copy = set.copy();
+    for (const std::string& member : model) ASSERT_TRUE(set.erase(member)) << member;
+    EXPECT_EQ(set.size(), 0u);
+    members = members_of(copy);
+    if (!integers_only) std::ranges::sort(members);
+    EXPECT_EQ(members, expected) << "a copy stays as it was";
+  }
+}
+
 // What a collection's records take, by the heap's count. The bound is what Redis 7.0 needs beside a key of
 // its own: 16 bytes of object header, and the block of the listpack or intset.
 std::size_t bytes_for_each(const std::function<Value()>& make) {
@@ -310,6 +357,24 @@ TEST(SmallHash, of_five_fields_takes_no_more_than_in_redis) {
     return Value(std::move(hash));
   });
   EXPECT_LE(bytes, 16u + 96u);
+}
+
+TEST(SmallSet, of_ten_integers_takes_no_more_than_in_redis) {
+  const std::size_t bytes = bytes_for_each([] {
+    Set set;
+    for (int i = 0; i < 10; ++i) set.insert(std::to_string(1000 + i), 512);
+    return Value(std::move(set));
+  });
+  EXPECT_EQ(bytes, 0u) << "they lie in the value";
+}
+
+TEST(SmallSet, of_many_integers_takes_no_more_than_their_width) {
+  const std::size_t bytes = bytes_for_each([] {
+    Set set;
+    for (int i = 0; i < 512; ++i) set.insert(std::to_string(i), 512);
+    return Value(std::move(set));
+  });
+  EXPECT_LE(bytes, 16u + 1280u);
 }
 
 TEST(SmallSortedSet, of_ten_members_takes_no_more_than_in_redis) {
