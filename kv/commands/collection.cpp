@@ -29,7 +29,7 @@ std::size_t put(const Call& call, std::string_view key, std::size_t size, Value 
 }
 }  // namespace
 
-List& make_list(const Call& call, std::string_view key) { return place(call, key, Value(new List)).list(); }
+List& make_list(const Call& call, std::string_view key) { return place(call, key, Value(List())).list(); }
 Set& make_set(const Call& call, std::string_view key) { return place(call, key, Value(Set())).set(); }
 Hash& make_hash(const Call& call, std::string_view key) { return place(call, key, Value(Hash())).hash(); }
 SortedSet& make_zset(const Call& call, std::string_view key) {

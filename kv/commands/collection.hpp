@@ -80,11 +80,7 @@ SortedSet& make_zset(const Call& call, std::string_view key);
 std::size_t store_collection(const Call& call, std::string_view key, Set&& set);
 std::size_t store_collection(const Call& call, std::string_view key, SortedSet&& zset);
 
-// The stored form of a word: a value that was received into its own block is kept without a copy.
-inline Bytes kept(const Argument& word) {
-  return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
-}
-
+// A word that is to be stored: what was received into its own block is kept without a copy.
 inline GivenText given(const Argument& word) { return {word.text, word.block}; }
 
 // Answers with a text of a collection; a large one is not copied.

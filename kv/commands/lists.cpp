@@ -2,8 +2,9 @@
 #include "kv/commands/lists.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "kv/commands/collection.hpp"
 #include "kv/server/server.hpp"
@@ -16,19 +17,13 @@ bool parse_end(std::string_view word, End& end) {
   return false;
 }
 
-Bytes take_one(List& list, End end) {
-  Bytes element = std::move(end == End::left ? list.elements.front() : list.elements.back());
-  end == End::left ? list.elements.pop_front() : list.elements.pop_back();
-  return element;
+void reply_and_take(const Call& call, List& list, End end) {
+  reply_text(call, list.at(end));
+  list.pop(end);
 }
 
 KeyEvent pushed_at(End end) { return {'l', end == End::left ? "lpush" : "rpush"}; }
 KeyEvent popped_at(End end) { return {'l', end == End::left ? "lpop" : "rpop"}; }
-
-void put_one(List& list, End end, Bytes element) {
-  end == End::left ? list.elements.push_front(std::move(element))
-                   : list.elements.push_back(std::move(element));
-}
 
 namespace {
 
@@ -39,7 +34,7 @@ void push(const Call& call, End end, Missing missing) {
   if (!write_as(call, call[1], list)) return;
   if (list == nullptr && missing == Missing::leave) return call.reply.integer(0);
   if (list == nullptr) list = &make_list(call, call[1]);
-  for (std::size_t i = 2; i < call.count(); ++i) put_one(*list, end, kept(call.arguments[i]));
+  for (std::size_t i = 2; i < call.count(); ++i) list->push(end, given(call.arguments[i]));
   call.reply.integer(static_cast<std::int64_t>(list->size()));
   call.changed(call[1]);
 }
@@ -59,12 +54,12 @@ void pop(const Call& call, End end) {
   if (!write_as(call, call[1], list)) return;
   if (list == nullptr) return counted ? call.reply.null_array() : call.reply.null();
   if (!counted) {
-    call.reply.bulk(take_one(*list, end));
+    reply_and_take(call, *list, end);
   } else {
     if (count == 0) return call.reply.array(0);
     const std::size_t n = std::min(static_cast<std::size_t>(count), list->size());
     call.reply.array(n);
-    for (std::size_t i = 0; i < n; ++i) call.reply.bulk(take_one(*list, end));
+    for (std::size_t i = 0; i < n; ++i) reply_and_take(call, *list, end);
   }
   settle(call, call[1], *list);
 }
@@ -77,11 +72,11 @@ void llen(const Call& call) {
   call.reply.integer(list == nullptr ? 0 : static_cast<std::int64_t>(list->size()));
 }
 
-// The element a possibly negative index names; null: none.
-Bytes* element_at(List& list, std::int64_t index) {
+// The place that a possibly negative index names.
+std::optional<std::size_t> place_at(const List& list, std::int64_t index) {
   const auto size = static_cast<std::int64_t>(list.size());
   if (index < 0) index += size;
-  return index < 0 || index >= size ? nullptr : &list.elements[static_cast<std::size_t>(index)];
+  return index < 0 || index >= size ? std::nullopt : std::optional(static_cast<std::size_t>(index));
 }
 
 void lindex(const Call& call) {
@@ -90,8 +85,8 @@ void lindex(const Call& call) {
   if (list == nullptr) return call.reply.null();
   std::int64_t index = 0;
   if (!call.integer(2, index)) return;
-  const Bytes* element = element_at(*list, index);
-  element == nullptr ? call.reply.null() : call.reply.bulk(*element);
+  const auto place = place_at(*list, index);
+  place ? reply_text(call, list->at(*place)) : call.reply.null();
 }
 
 void lset(const Call& call) {
@@ -100,9 +95,9 @@ void lset(const Call& call) {
   List* list = nullptr;
   std::int64_t index = 0;
   if (!write_as(call, call[1], list) || !call.integer(2, index)) return;
-  Bytes* element = element_at(*list, index);
-  if (element == nullptr) return call.reply.error("ERR index out of range");
-  *element = kept(call.arguments[3]);
+  const auto place = place_at(*list, index);
+  if (!place) return call.reply.error("ERR index out of range");
+  list->set(*place, given(call.arguments[3]));
   call.changed(call[1]);
   call.reply.ok();
 }
@@ -115,22 +110,28 @@ void lrange(const Call& call) {
   if (!read_as(call, call[1], list)) return;
   if (list == nullptr || !clamp_range(start, stop, list->size())) return call.reply.array(0);
   call.reply.array(static_cast<std::size_t>(stop - start + 1));
-  for (auto i = start; i <= stop; ++i) call.reply.bulk(list->elements[static_cast<std::size_t>(i)]);
+  list->for_each(static_cast<std::size_t>(start), static_cast<std::size_t>(stop) + 1, Walk::forward,
+                 [&](const StoredText& element) {
+                   reply_text(call, element);
+                   return true;
+                 });
 }
 
-// Leaves [start, stop]. Where more goes than stays, what stays moves out and the others are freed by and by.
+// Leaves [start, stop]. Where more goes than stays, what stays is copied and the others are freed by and by.
 void keep_only(const Call& call, List& list, std::int64_t start, std::int64_t stop) {
-  auto& elements = list.elements;
-  const auto first = elements.begin() + start;
-  const auto end = elements.begin() + stop + 1;
-  if (static_cast<std::size_t>(stop - start + 1) >= list.size() / 2) {
-    elements.erase(end, elements.end());
-    elements.erase(elements.begin(), elements.begin() + start);
+  const auto first = static_cast<std::size_t>(start);
+  const auto end = static_cast<std::size_t>(stop) + 1;
+  if (end - first >= list.size() / 2) {
+    list.erase(end, list.size());
+    list.erase(0, first);
     return;
   }
-  List::Elements staying(std::make_move_iterator(first), std::make_move_iterator(end));
-  Value going(new List(std::move(list)));
-  elements = std::move(staying);
+  List staying;
+  list.for_each(first, end, Walk::forward, [&](const StoredText& element) {
+    staying.push(End::right, element);
+    return true;
+  });
+  Value going(std::exchange(list, std::move(staying)));
   call.server.lazy_free.take_if_large(going);
 }
 
@@ -159,19 +160,7 @@ void lrem(const Call& call) {
   const std::uint64_t most = count == 0  ? std::numeric_limits<std::uint64_t>::max()
                              : count > 0 ? static_cast<std::uint64_t>(count)
                                          : std::uint64_t{0} - static_cast<std::uint64_t>(count);
-  std::uint64_t removed = 0;
-  auto goes = [&](const Bytes& element) {
-    const bool equal = removed < most && element == call[3];
-    removed += equal ? 1 : 0;
-    return equal;
-  };
-  auto& elements = list->elements;
-  if (count >= 0) {
-    elements.erase(std::remove_if(elements.begin(), elements.end(), goes), elements.end());
-  } else {
-    const auto kept_from = std::remove_if(elements.rbegin(), elements.rend(), goes);
-    elements.erase(elements.begin(), kept_from.base());
-  }
+  const std::size_t removed = list->remove(call[3], most, count >= 0 ? Walk::forward : Walk::backward);
   if (removed != 0) settle(call, call[1], *list);
   call.reply.integer(static_cast<std::int64_t>(removed));
 }
@@ -182,12 +171,12 @@ void linsert(const Call& call) {
   List* list = nullptr;
   if (!write_as(call, call[1], list)) return;
   if (list == nullptr) return call.reply.integer(0);
-  auto& elements = list->elements;
-  const auto pivot = std::ranges::find_if(elements, [&](const Bytes& element) { return element == call[3]; });
-  if (pivot == elements.end()) return call.reply.integer(-1);
-  elements.insert(before ? pivot : pivot + 1, kept(call.arguments[4]));
+  std::size_t place = 0;
+  list->for_each([&](std::string_view element) { return element != call[3] && ++place != 0; });
+  if (place == list->size()) return call.reply.integer(-1);
+  list->insert(before ? place : place + 1, given(call.arguments[4]));
   call.changed(call[1]);
-  call.reply.integer(static_cast<std::int64_t>(elements.size()));
+  call.reply.integer(static_cast<std::int64_t>(list->size()));
 }
 
 struct PositionQuery {
@@ -232,16 +221,21 @@ void lpos(const Call& call) {
   if (!read_as(call, call[1], list)) return;
   std::vector<std::int64_t> found;
   const auto size = list == nullptr ? 0 : static_cast<std::int64_t>(list->size());
+  const std::int64_t looks = query.most_looks == 0 ? size : std::min(query.most_looks, size);
   const bool backward = query.rank < 0;
   std::int64_t to_skip = (backward ? -query.rank : query.rank) - 1;
-  for (std::int64_t looked = 0; looked < size && (query.most_looks == 0 || looked < query.most_looks);
-       ++looked) {
+  std::int64_t looked = 0;
+  const auto look_at = [&](std::string_view element) {
     const std::int64_t at = backward ? size - 1 - looked : looked;
-    if (!(list->elements[static_cast<std::size_t>(at)] == call[2])) continue;
-    if (to_skip-- > 0) continue;
+    ++looked;
+    if (element != call[2] || to_skip-- > 0) return true;
     found.push_back(at);
-    if (query.count == -1 || (query.count != 0 && static_cast<std::int64_t>(found.size()) == query.count))
-      break;
+    return query.count != -1 && static_cast<std::int64_t>(found.size()) != query.count;
+  };
+  if (looks != 0) {
+    const std::int64_t first = backward ? size - looks : 0;
+    list->for_each(static_cast<std::size_t>(first), static_cast<std::size_t>(first + looks),
+                   backward ? Walk::backward : Walk::forward, look_at);
   }
   if (query.count == -1) return found.empty() ? call.reply.null() : call.reply.integer(found[0]);
   call.reply.array(found.size());
@@ -273,9 +267,10 @@ bool move_element(const Call& call, End from, End to) {
   List* target = nullptr;
   if (!write_as(call, call[2], target)) return false;
   if (target == nullptr) target = &make_list(call, call[2]);
-  Bytes element = take_one(*source, from);
+  const Bytes element = source->at(from).kept();
+  source->pop(from);
   call.reply.bulk(element);
-  put_one(*target, to, std::move(element));
+  target->push(to, element);
   call.changed(call[2], pushed_at(to));
   source != target ? settle(call, call[1], *source, popped_at(from)) : call.notify(call[1], popped_at(from));
   return true;
@@ -284,7 +279,7 @@ bool move_element(const Call& call, End from, End to) {
 bool pop_from_first(const Call& call, const MultiPop<End>& pop) {
   const std::string_view replayed = pop.end == End::left ? "LPOP" : "RPOP";
   return multi_pop<List>(call, pop, popped_at(pop.end), replayed,
-                         [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
+                         [&](List& list, End end) { reply_and_take(call, list, end); });
 }
 
 std::span<const Command> list_commands() {

@@ -6,11 +6,10 @@
 
 namespace weir::kv {
 
-enum class End : std::uint8_t { left, right };
 bool parse_end(std::string_view word, End& end);
 
-Bytes take_one(List& list, End end);
-void put_one(List& list, End end, Bytes element);
+// Answers with the element there, and takes it out.
+void reply_and_take(const Call& call, List& list, End end);
 
 // The event that a push at this end is for the list's key.
 KeyEvent pushed_at(End end);

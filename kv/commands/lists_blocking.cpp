@@ -16,7 +16,7 @@ void pop_or_wait(const Call& call, End end) {
     if (list == nullptr) continue;
     call.reply.array(2);
     call.reply.bulk(key.text);
-    call.reply.bulk(take_one(*list, end));
+    reply_and_take(call, *list, end);
     call.replay_as({end == End::left ? "LPOP" : "RPOP", key});
     return settle(call, key.text, *list);
   }

@@ -109,9 +109,16 @@ std::vector<std::string> elements_in(const Record* record, Way way, Range range)
   const bool forward = way == Way::forward;
   switch (record->value.type()) {
     case Type::list: {
-      const List::Elements& all = record->value.list().elements;
-      for (std::size_t i = range.first; i < range.end; ++i)
-        elements.emplace_back(all[forward ? i : all.size() - 1 - i].view());
+      const List& list = record->value.list();
+      const auto add = [&](std::string_view element) {
+        elements.emplace_back(element);
+        return true;
+      };
+      if (forward) {
+        list.for_each(range.first, range.end, Walk::forward, add);
+      } else {
+        list.for_each(list.size() - range.end, list.size() - range.first, Walk::backward, add);
+      }
       break;
     }
     case Type::set: {
@@ -211,7 +218,7 @@ void store(const Call& call, std::string_view key, const std::vector<std::option
   }
   if (!found.empty()) {
     List& list = make_list(call, key);
-    for (const auto& one : found) list.elements.emplace_back(one.value_or(std::string()));
+    for (const auto& one : found) list.push(End::right, std::string_view(one ? *one : std::string_view()));
     call.changed(key);
   }
   call.reply.integer(static_cast<std::int64_t>(found.size()));

@@ -36,7 +36,7 @@ class PlainTexts {
 template <class Elements>
 bool take_all(Reader& in, Elements elements, List& list) {
   std::string_view element;
-  while (elements.next(element)) list.elements.emplace_back(element);
+  while (elements.next(element)) list.push(End::right, element);
   if (elements.broken()) in.corrupt("a list's bytes are damaged");
   return !in.failed();
 }
@@ -142,7 +142,7 @@ bool take_nodes(Reader& in, ValueType type, List& list) {
     const std::string_view bytes = in.text();
     if (in.failed()) return false;
     if (form == node_plain) {
-      list.elements.emplace_back(bytes);
+      list.push(End::right, bytes);
     } else if (form != node_packed) {
       in.corrupt("a list has a node of unknown form");
     } else if (type == ValueType::list_of_listpacks) {
@@ -196,9 +196,6 @@ std::string module_name(std::uint64_t number) {
 }  // namespace
 
 std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits) {
-  const auto when = [](bool good, auto& owned) {
-    return good ? std::optional<Value>(std::in_place, owned.release()) : std::nullopt;
-  };
   switch (type) {
     case ValueType::string: {
       Value value{Bytes(in.text())};
@@ -209,8 +206,9 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::list_ziplist:
     case ValueType::list_of_ziplists:
     case ValueType::list_of_listpacks: {
-      auto list = std::make_unique<List>();
-      return when(take_list(in, type, *list), list);
+      List list;
+      if (!take_list(in, type, list)) return std::nullopt;
+      return Value(std::move(list));
     }
     case ValueType::set:
     case ValueType::set_intset:
@@ -239,7 +237,8 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::stream_2:
     case ValueType::stream_3: {
       auto stream = read_stream(in, type);
-      return when(stream != nullptr, stream);
+      if (stream == nullptr) return std::nullopt;
+      return Value(stream.release());
     }
     case ValueType::module_1:
     case ValueType::module_2:

@@ -35,7 +35,10 @@ void put_value(Encoded& out, const Value& value) {
     case Type::stream:
       break;
     case Type::list:
-      for (const Bytes& element : value.list().elements) out.put_text(element.view());
+      value.list().for_each([&](std::string_view element) {
+        out.put_text(element);
+        return true;
+      });
       break;
     case Type::set:
       value.set().for_each([&](std::string_view member) {

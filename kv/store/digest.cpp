@@ -62,8 +62,10 @@ void mix_contents(Digest& digest, const Value& value) {
     case Type::string:
       return digest.mix(value.text().view());
     case Type::list:
-      for (const Bytes& element : value.list().elements) digest.mix(element.view());
-      return;
+      return value.list().for_each([&](std::string_view element) {
+        digest.mix(element);
+        return true;
+      });
     case Type::set:
       return value.set().for_each([&](std::string_view member) {
         digest.add(member);

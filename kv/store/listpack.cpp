@@ -54,6 +54,13 @@ Place previous(Place at) {
   return at - size;
 }
 
+std::size_t bytes_in_row(const Element& element) { return element.size() + backlen_bytes(element.size()); }
+
+char* put_in_row(char* at, const Element& element) {
+  char* const behind = element.put(at);
+  return behind + put_backlen(behind, element.size());
+}
+
 bool check(std::string_view bytes) {
   if (bytes.size() < least_bytes || little_endian(bytes.data(), 4) != bytes.size()) return false;
   const std::uint64_t counted = little_endian(bytes.data() + 4, 2);
@@ -119,10 +126,8 @@ void Listpack::append(std::string_view text) { append(listpack::Element(text)); 
 void Listpack::append(std::int64_t value) { append(listpack::Element(value)); }
 
 void Listpack::append(const listpack::Element& element) {
-  const std::size_t size = element.size();
-  reserve(size + most_backlen_bytes);
-  char* at = element.put(bytes_ + this->size() - 1);
-  at += put_backlen(at, size);
+  reserve(listpack::bytes_in_row(element));
+  char* const at = listpack::put_in_row(bytes_ + size() - 1, element);
   *at = static_cast<char>(0xff);
   set_size(static_cast<std::size_t>(at + 1 - bytes_));
   const std::uint64_t elements = little_endian(bytes_ + 4, 2);
@@ -131,7 +136,7 @@ void Listpack::append(const listpack::Element& element) {
 
 listpack::Place Listpack::replace(listpack::Place place, std::int64_t value) {
   const listpack::Element fresh(value);
-  const std::size_t fresh_size = fresh.size() + backlen_bytes(fresh.size());
+  const std::size_t fresh_size = listpack::bytes_in_row(fresh);
   const auto offset = static_cast<std::size_t>(place - bytes_);
   const auto old_size = static_cast<std::size_t>(listpack::next(place) - place);
   if (fresh_size > old_size) reserve(fresh_size - old_size);
@@ -141,7 +146,7 @@ listpack::Place Listpack::replace(listpack::Place place, std::int64_t value) {
     std::memmove(at + fresh_size, at + old_size, before - offset - old_size);
     set_size(before + fresh_size - old_size);
   }
-  put_backlen(fresh.put(at), fresh.size());
+  listpack::put_in_row(at, fresh);
   return at;
 }
 

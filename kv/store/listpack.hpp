@@ -30,6 +30,11 @@ inline Place skip(Place at, std::size_t elements) {
   return at;
 }
 
+// An element with its size behind it.
+std::size_t bytes_in_row(const Element& element);
+// Returns where it ends.
+char* put_in_row(char* at, const Element& element);
+
 // Whether these bytes are a listpack, from its header to its end, each element within it.
 bool check(std::string_view bytes);
 

@@ -28,6 +28,8 @@ class StoredText {
   operator std::string_view() const { return view(); }
   // The whole string, if it is one: a reply can refer to it instead of copying it. Else null.
   const Bytes* string() const { return string_; }
+  // A string that outlives the collection's next change.
+  Bytes kept() const { return string_ != nullptr ? *string_ : Bytes(view()); }
 
  private:
   const char* data_ = nullptr;  // null: it is in digits_
@@ -44,6 +46,8 @@ struct GivenText {
   GivenText(std::string_view given) : text(given) {}
   GivenText(std::string_view given, Blob* of) : text(given), block(of) {}
   GivenText(const Bytes& string) : text(string.view()), block(string.shared()) {}
+  GivenText(const StoredText& stored)
+      : text(stored.view()), block(stored.string() != nullptr ? stored.string()->shared() : nullptr) {}
 
   Bytes kept() const { return block != nullptr ? Bytes(BlobRef::share(block)) : Bytes(text); }
 };

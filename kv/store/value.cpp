@@ -27,10 +27,12 @@ std::string_view type_name(Type type) {
   return "none";
 }
 
+static_assert(sizeof(List) <= 24 && alignof(List) <= 8);
 static_assert(sizeof(Set) <= 24 && alignof(Set) <= 8);
 static_assert(sizeof(Hash) <= 24 && alignof(Hash) <= 8);
 static_assert(sizeof(SortedSet) <= 24 && alignof(SortedSet) <= 8);
 
+Value::Value(List list) : inside_(), type_(Type::list) { new (&inside_) List(std::move(list)); }
 Value::Value(Set set) : inside_(), type_(Type::set) { new (&inside_) Set(std::move(set)); }
 Value::Value(Hash hash) : inside_(), type_(Type::hash) { new (&inside_) Hash(std::move(hash)); }
 Value::Value(SortedSet zset) : inside_(), type_(Type::zset) { new (&inside_) SortedSet(std::move(zset)); }
@@ -40,7 +42,7 @@ void Value::destroy_collection() {
     case Type::string:
       break;
     case Type::list:
-      delete &list();
+      list().~List();
       break;
     case Type::set:
       set().~Set();
@@ -62,7 +64,7 @@ Value Value::copy() const {
     case Type::string:
       break;
     case Type::list:
-      return Value(new List(list()));
+      return Value(list().copy());
     case Type::set:
       return Value(set().copy());
     case Type::hash:
@@ -139,11 +141,8 @@ std::size_t Value::heap_size() const {
   switch (type_) {
     case Type::string:
       break;
-    case Type::list: {
-      std::size_t size = sizeof(List);
-      for (const Bytes& element : list().elements) size += sizeof(Bytes) + element.heap_size();
-      return size;
-    }
+    case Type::list:
+      return list().heap_size();
     case Type::set:
       return set().heap_size();
     case Type::hash:

@@ -1,5 +1,4 @@
-// What a key holds: one of six types. Strings, sets, hashes and sorted sets are inside the value; the
-// others are objects of their own.
+// What a key holds: one of six types. All but streams are inside the value.
 //
 // What is inside is moved by moving its bytes, so it must not hold its own address.
 #pragma once
@@ -27,7 +26,7 @@ class Value {
  public:
   Value() : bytes_() {}
   explicit Value(Bytes text) : bytes_(std::move(text)) {}
-  explicit Value(List* owned) : Value(owned, Type::list) {}
+  explicit Value(List list);
   explicit Value(Set set);
   explicit Value(Hash hash);
   explicit Value(SortedSet zset);
@@ -51,7 +50,8 @@ class Value {
   Type type() const { return type_; }
   Bytes& text() { return bytes_; }
   const Bytes& text() const { return bytes_; }
-  List& list() const { return *static_cast<List*>(pointer_); }
+  List& list() { return *std::launder(reinterpret_cast<List*>(&inside_)); }
+  const List& list() const { return *std::launder(reinterpret_cast<const List*>(&inside_)); }
   Set& set() { return *std::launder(reinterpret_cast<Set*>(&inside_)); }
   const Set& set() const { return *std::launder(reinterpret_cast<const Set*>(&inside_)); }
   Hash& hash() { return *std::launder(reinterpret_cast<Hash*>(&inside_)); }

@@ -21,9 +21,10 @@ constexpr std::size_t many = 10'000;
 constexpr SmallLimits limits{128, 64};
 
 Value list_of(std::size_t elements) {
-  auto list = std::make_unique<List>();
-  for (std::size_t i = 0; i < elements; ++i) list->elements.emplace_back(std::string_view("element"));
-  return Value(list.release());
+  // A node holds some, and is freed whole.
+  List list;
+  for (std::size_t i = 0; i < elements; ++i) list.push(End::right, std::string_view(std::string(200, 'x')));
+  return Value(std::move(list));
 }
 Value set_of(std::size_t elements) {
   Set set;
@@ -157,9 +158,9 @@ TEST(Trimming, a_long_list_answers_at_once_and_frees_the_rest) {
   RunningServer server;
   WireClient a = server.connect();
   server.run([](Server& s) {
-    auto* list = new List;
-    for (std::size_t i = 0; i < 20 * many; ++i) list->elements.emplace_back(std::to_string(i));
-    s.databases[0]->insert("k").value = Value(list);
+    List list;
+    for (std::size_t i = 0; i < 20 * many; ++i) list.push(End::right, std::string_view(std::to_string(i)));
+    s.databases[0]->insert("k").value = Value(std::move(list));
   });
   // Together, so that nothing is freed in between.
   a.call({"MULTI"});

@@ -114,7 +114,7 @@ std::string shown(const Value& value) {
       add(value.text().view());
       break;
     case Type::list:
-      for (const Bytes& element : value.list().elements) add(element.view());
+      value.list().for_each([&](std::string_view element) { return add(element), true; });
       break;
     case Type::set:
       value.set().for_each([&](std::string_view member) { return add(member), true; });

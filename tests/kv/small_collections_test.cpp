@@ -15,6 +15,7 @@
 
 #include "kv/heap.hpp"
 #include "kv/store/hash.hpp"
+#include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/value.hpp"
 #include "kv/store/zset.hpp"
@@ -339,6 +340,120 @@ TEST_P(SmallCollections, set_holds_what_a_sorted_set_of_texts_holds) {
   }
 }
 
+std::vector<std::string> elements_of(const List& list, std::size_t first, std::size_t end, Walk walk) {
+  std::vector<std::string> elements;
+  list.for_each(first, end, walk,
+                [&](std::string_view element) { return elements.emplace_back(element), true; });
+  return elements;
+}
+
+void expect_holds(const List& list, const std::vector<std::string>& model, Words& words) {
+  ASSERT_EQ(list.size(), model.size());
+  ASSERT_EQ(elements_of(list, 0, list.size(), Walk::forward), model);
+  const std::size_t first = words.below(model.size() + 1);
+  const std::size_t end = first + words.below(model.size() + 1 - first);
+  std::vector<std::string> part(model.begin() + static_cast<std::ptrdiff_t>(first),
+                                model.begin() + static_cast<std::ptrdiff_t>(end));
+  ASSERT_EQ(elements_of(list, first, end, Walk::forward), part);
+  std::ranges::reverse(part);
+  ASSERT_EQ(elements_of(list, first, end, Walk::backward), part);
+  if (!model.empty()) {
+    const std::size_t place = words.below(model.size());
+    ASSERT_EQ(list.at(place).view(), model[place]);
+  }
+}
+
+std::size_t remove_from(std::vector<std::string>& model, const std::string& text, std::size_t most,
+                        Walk walk) {
+  std::size_t removed = 0;
+  const auto goes = [&](const std::string& one) { return removed < most && one == text && ++removed != 0; };
+  if (walk == Walk::forward) {
+    model.erase(std::remove_if(model.begin(), model.end(), goes), model.end());
+  } else {
+    model.erase(model.begin(), std::remove_if(model.rbegin(), model.rend(), goes).base());
+  }
+  return removed;
+}
+
+// How long its elements are decides how many nodes a list has.
+struct ListCourse {
+  const char* name;
+  std::size_t steps;
+  std::size_t text_bytes;
+  std::size_t filler_bytes;
+};
+class Lists : public ::testing::TestWithParam<ListCourse> {};
+INSTANTIATE_TEST_SUITE_P(Courses, Lists,
+                         ::testing::Values(ListCourse{"of_one_node", 300, 64, 20},
+                                           ListCourse{"of_many_nodes", 3000, 64, 300},
+                                           ListCourse{"of_long_elements", 600, 5000, 4000},
+                                           ListCourse{"of_elements_that_are_alone", 600, 5000, 12'000}),
+                         [](const auto& course) { return std::string(course.param.name); });
+
+TEST_P(Lists, hold_what_a_vector_holds) {
+  const auto& [name, steps, text_bytes, filler_bytes] = GetParam();
+  Words words(4);
+  for (int round = 0; round < 4; ++round) {
+    List list;
+    std::vector<std::string> model;
+    for (std::size_t step = 0; step < steps; ++step) {
+      // Now and then it shrinks to nothing.
+      const bool grows = step / 200 % 3 != 2;
+      const std::string text =
+          words.below(3) == 0 ? std::string(1 + words.below(filler_bytes), 'f') : words.text(text_bytes);
+      const std::size_t place = words.below(model.size() + 1);
+      const auto at = model.begin() + static_cast<std::ptrdiff_t>(place);
+      const std::uint64_t what = words.below(grows ? 8 : 12);
+      if (what < 2) {
+        list.push(End::left, std::string_view(text));
+        model.insert(model.begin(), text);
+      } else if (what < 5) {
+        list.push(End::right, std::string_view(text));
+        model.push_back(text);
+      } else if (what == 5) {
+        list.insert(place, std::string_view(text));
+        model.insert(at, text);
+      } else if (what == 6 && place < model.size()) {
+        list.set(place, std::string_view(text));
+        *at = text;
+      } else if (what == 7) {
+        const std::size_t most = words.below(3);
+        const Walk walk = words.below(2) == 0 ? Walk::forward : Walk::backward;
+        ASSERT_EQ(list.remove(text, most, walk), remove_from(model, text, most, walk));
+      } else if (what == 8) {
+        const std::size_t end = place + words.below(std::min<std::size_t>(model.size() - place, 40) + 1);
+        list.erase(place, end);
+        model.erase(at, model.begin() + static_cast<std::ptrdiff_t>(end));
+      } else if (!model.empty()) {
+        const End end = what % 2 == 0 ? End::left : End::right;
+        ASSERT_EQ(list.at(end).view(), end == End::left ? model.front() : model.back());
+        list.pop(end);
+        model.erase(end == End::left ? model.begin() : model.end() - 1);
+      }
+      ASSERT_EQ(list.size(), model.size());
+      if (step % 20 == 0) expect_holds(list, model, words);
+    }
+    const List copy = list.copy();
+    list.erase(0, list.size());
+    EXPECT_TRUE(list.empty());
+    expect_holds(copy, model, words);
+  }
+}
+
+TEST(LongList, keeps_the_room_that_queues_leave_in_bounds) {
+  for (const End in : {End::left, End::right}) {
+    const End out = in == End::left ? End::right : End::left;
+    List list;
+    std::size_t most = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      list.push(in, std::string_view("element"));
+      if (list.size() > 100) list.pop(out);
+      most = std::max(most, list.heap_size());
+    }
+    EXPECT_LE(most, 4 * 100 * 9u);
+  }
+}
+
 // What a collection's records take, by the heap's count. The bound is what Redis 7.0 needs beside a key of
 // its own: 16 bytes of object header, and the block of the listpack or intset.
 std::size_t bytes_for_each(const std::function<Value()>& make) {
@@ -375,6 +490,15 @@ TEST(SmallSet, of_many_integers_takes_no_more_than_their_width) {
     return Value(std::move(set));
   });
   EXPECT_LE(bytes, 16u + 1280u);
+}
+
+TEST(SmallList, of_ten_elements_takes_no_more_than_in_redis) {
+  const std::size_t bytes = bytes_for_each([] {
+    List list;
+    for (int i = 0; i < 10; ++i) list.push(End::right, std::string_view("element0"));
+    return Value(std::move(list));
+  });
+  EXPECT_LE(bytes, 16u + 48u + 32u + 112u);
 }
 
 TEST(SmallSortedSet, of_ten_members_takes_no_more_than_in_redis) {
