@@ -37,22 +37,27 @@ static_assert(sizeof(Bucket) == 64);
 struct Buckets {
   Bucket* lines = nullptr;
   std::size_t mask = 0;
+  void* piece = nullptr;  // where they lie
 
   explicit operator bool() const { return lines != nullptr; }
   std::size_t count() const { return lines == nullptr ? 0 : mask + 1; }
 };
 
-inline Bucket* allocate_lines(std::size_t count) {
-  // Large tables stay untouched until they are used; one line more to align to a line.
-  void* raw = allocate_zeroed((count + 1) * sizeof(Bucket));
-  auto address = reinterpret_cast<std::uintptr_t>(raw);
-  const std::uintptr_t aligned = (address + sizeof(Bucket)) & ~std::uintptr_t{sizeof(Bucket) - 1};
-  // The line before the first one always has room for the address to free.
-  reinterpret_cast<void**>(aligned)[-1] = raw;
-  return reinterpret_cast<Bucket*>(aligned);
+// Large tables stay untouched until they are used. jemalloc aligns them to a line anyway; there one line more
+// than a power of two would take a quarter more memory. Others need that line.
+inline Buckets allocate_buckets(std::size_t count) {
+  constexpr std::uintptr_t below_line = sizeof(Bucket) - 1;
+  void* piece = allocate_zeroed(count * sizeof(Bucket));
+  if ((reinterpret_cast<std::uintptr_t>(piece) & below_line) != 0) {
+    free_zeroed(piece);
+    piece = allocate_zeroed((count + 1) * sizeof(Bucket));
+  }
+  const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(piece) + below_line) & ~below_line;
+  return {reinterpret_cast<Bucket*>(aligned), count - 1, piece};
 }
-inline void free_lines(Bucket* lines) {
-  if (lines != nullptr) free_zeroed(reinterpret_cast<void**>(lines)[-1]);
+inline void free_buckets(Buckets& buckets) {
+  if (buckets) free_zeroed(buckets.piece);
+  buckets = {};
 }
 
 inline std::size_t nodes_in_chain(const Bucket* first) {
@@ -66,7 +71,7 @@ inline void put_in_chain(Bucket* first, std::uint8_t tag, void* node) {
   Bucket* b = first;
   while (Bucket* further = b->further()) b = further;
   if (b->nodes() == b->full_mask()) {
-    Bucket* link = allocate_lines(1);
+    Bucket* link = new Bucket();
     link->tags[0] = b->tags[Bucket::slots - 1];
     link->slot[0] = b->slot[Bucket::slots - 1];
     link->used = 1;
@@ -93,7 +98,7 @@ inline void fill_hole(Bucket* previous, Bucket* b, unsigned i) {
   b->slot[i] = last->slot[from];
   last->used = static_cast<std::uint8_t>(last->used & ~(1u << from));
   if (last->used == 0 && previous != nullptr) {
-    free_lines(last);
+    delete last;
     previous->used = static_cast<std::uint8_t>(previous->used & ~Bucket::chained);
   }
 }
@@ -102,7 +107,7 @@ inline void fill_hole(Bucket* previous, Bucket* b, unsigned i) {
 inline void free_links(Bucket* first) {
   for (Bucket* b = first->further(); b != nullptr;) {
     Bucket* next = b->further();
-    free_lines(b);
+    delete b;
     b = next;
   }
   first->used = 0;

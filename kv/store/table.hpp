@@ -113,7 +113,7 @@ class Table {
   bool free_some(std::size_t most, Destroy destroy) {
     for (std::size_t freed = 0; now_ && freed < most;) {
       if (moved_ == now_.count()) {
-        free_lines(now_.lines);
+        free_buckets(now_);
         now_ = std::exchange(next_, {});
         moved_ = 0;
         continue;
@@ -272,8 +272,7 @@ class Table {
 
   void clear_buckets(Buckets& buckets) {
     for (std::size_t i = 0; i < buckets.count(); ++i) clear_chain(&buckets.lines[i], Traits::destroy);
-    free_lines(buckets.lines);
-    buckets = {};
+    free_buckets(buckets);
   }
   template <class Destroy>
   static void clear_chain(Bucket* first, Destroy& destroy) {
@@ -286,7 +285,7 @@ class Table {
   }
   void reserve_one() {
     if (!now_) {
-      now_ = {allocate_lines(1), 0};
+      now_ = allocate_buckets(1);
     } else if (!next_ && size_ >= now_.count() * fill) {
       start_resize(now_.count() * 2);
     }
@@ -298,7 +297,7 @@ class Table {
   }
 
   void start_resize(std::size_t count) {
-    next_ = {allocate_lines(count), count - 1};
+    next_ = allocate_buckets(count);
     moved_ = 0;
     constexpr std::size_t at_once = 16;  // small tables move whole: cheaper than looking in two places
     if (now_.count() <= at_once) {
@@ -320,7 +319,7 @@ class Table {
         free_links(b);
       }
       if (++moved_ == now_.count()) {
-        free_lines(now_.lines);
+        free_buckets(now_);
         now_ = std::exchange(next_, {});
         moved_ = 0;
         return;
