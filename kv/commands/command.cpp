@@ -61,6 +61,7 @@ constexpr Membership memberships[] = {
     {"@dangerous", "role"},
     {"@admin", "lastsave"},
     {"@dangerous", "lastsave"},
+    {"@dangerous", "migrate"},
     {"@dangerous", "restore"},
     {"@dangerous", "restore-asking"},
     {"@keyspace", "restore-asking"},
@@ -184,7 +185,9 @@ void reply_key_spec(Reply& reply, const KeySpec& spec) {
       reply.bulk("startfrom");
       reply.integer(spec.begin);
       reply_search(reply, "find_keys", "range",
-                   {{"lastkey", spec.last}, {"keystep", spec.step}, {"limit", spec.last < 0 ? 2 : 0}});
+                   {{"lastkey", spec.last},
+                    {"keystep", spec.step},
+                    {"limit", spec.last < 0 && spec.begin > 0 ? 2 : 0}});
       break;
     case KeyPlaces::unknown:
       reply_search(reply, "begin_search", "unknown", {});

@@ -152,6 +152,7 @@ std::span<const Command> latency_commands();
 std::span<const Command> list_commands();
 std::span<const Command> list_blocking_commands();
 std::span<const Command> memory_commands();
+std::span<const Command> migrate_commands();
 std::span<const Command> persistence_commands();
 std::span<const Command> pubsub_commands();
 std::span<const Command> replication_commands();

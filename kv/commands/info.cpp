@@ -217,6 +217,7 @@ void stats_section(const Server& server, Fields& field) {
   field("pubsub_channels", server.pubsub.topics(PubSub::Kind::channel).size());
   field("pubsub_patterns", server.pubsub.topics(PubSub::Kind::pattern).size());
   field("pubsubshard_channels", server.pubsub.topics(PubSub::Kind::shard).size());
+  field("migrate_cached_sockets", server.migrations->kept_links());
   field("tracking_total_keys", server.tracking.keys());
   field("tracking_total_items", server.tracking.items());
   field("tracking_total_prefixes", server.tracking.prefixes());

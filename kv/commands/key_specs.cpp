@@ -78,6 +78,7 @@ constexpr SpecRow spec_rows[] = {
     {"rename", {{"RW access delete", 1}, {"OW update", 2}}},
     {"blmove brpoplpush lmove rpoplpush smove", {{"RW access delete", 1}, {"RW insert", 2}}},
     {"sinterstore", {{"RW update", 1}, {"RO access", 2, -1, 1}}},
+    {"migrate", {{"RW access delete", 3}, {"RW access delete incomplete", -2, -1, 1, keyword, "KEYS"}}},
     {"sort", {{"RO access", 1}, {"RO access", 0, 0, 0, unknown}, {"OW update", 0, 0, 0, unknown}}},
 };
 
@@ -94,7 +95,8 @@ constexpr TipRow tip_rows[] = {
     {"nondeterministic_output",
      "client|info client|list cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot "
      "cluster|info cluster|links cluster|nodes cluster|replicas cluster|shards cluster|slaves cluster|slots "
-     "dump hrandfield hscan lastsave object|encoding object|freq object|idletime object|refcount pttl spop "
+     "dump hrandfield hscan lastsave migrate object|encoding object|freq object|idletime object|refcount "
+     "pttl spop "
      "srandmember "
      "sscan time ttl xadd xautoclaim xclaim xinfo|consumers xpending xtrim zrandmember zscan"},
     {"nondeterministic_output_order",
@@ -151,6 +153,28 @@ std::optional<std::string_view> sort_destination(Arguments words) {
   return destination;
 }
 
+// MIGRATE names one key, or "" and behind KEYS any number. The arguments of options are not options.
+std::vector<KeyInUse> keys_of_migrate(Arguments words) {
+  constexpr std::string_view use = "RW access delete";
+  constexpr std::size_t key_at = 3;
+  std::size_t first = key_at;
+  std::size_t last = key_at;
+  for (std::size_t i = 6; i < words.size() && words[key_at].text.empty(); ++i) {
+    if (is_word(words[i].text, "AUTH")) {
+      i += 1;
+    } else if (is_word(words[i].text, "AUTH2")) {
+      i += 2;
+    } else if (is_word(words[i].text, "KEYS")) {
+      first = i + 1;
+      last = words.size() - 1;
+      break;
+    }
+  }
+  std::vector<KeyInUse> keys;
+  for (std::size_t i = first; i <= last && i < words.size(); ++i) keys.push_back({words[i].text, use});
+  return keys;
+}
+
 // If a keyword occurs several times the command uses one of its keys, but all are listed: a user who may not
 // access one of them is refused.
 void add_behind_keywords(const KeySpec& spec, Arguments words, std::vector<KeyInUse>& keys) {
@@ -193,6 +217,7 @@ std::string_view tips(const Command& command) {
 bool has_keys(const Command& command) { return std::ranges::any_of(key_specs(command), names_keys); }
 
 std::optional<std::vector<KeyInUse>> keys_in(const Command& command, Arguments words) {
+  if (command.name == "migrate") return keys_of_migrate(words);
   std::vector<KeyInUse> keys;
   const auto size = static_cast<int>(words.size());
   for (const KeySpec& spec : key_specs(command)) {

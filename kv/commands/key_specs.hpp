@@ -15,7 +15,7 @@ enum class KeyPlaces : std::uint8_t {
   range,    // from `begin` on, every `step`th argument
   counted,  // the argument at `begin` is the number of keys after it
   keyword,  // after the first `keyword` at or after `begin`; a `last` of -1: the first half of
-            // what follows
+            // what follows, or all of it if `begin` counts from the end
   unknown,  // only the command itself can find them
 };
 

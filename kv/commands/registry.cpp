@@ -49,7 +49,7 @@ struct Registry {
                         persistence_commands(),  hyperloglog_commands(),
                         geo_commands(),          geo_search_commands(),
                         memory_commands(),       append_only_commands(),
-                        replication_commands()}) {
+                        replication_commands(),  migrate_commands()}) {
       for (const Command& row : family) {
         const Command& command = add(row);
         commands.push_back(&command);

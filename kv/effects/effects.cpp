@@ -25,6 +25,7 @@ void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why)
   // Clients that read through a stream's group are told when the stream goes.
   if (blocking_.any()) blocking_.signal(db.index(), key);
   if (tracking_.any()) tracking_.changed(key);
+  if (under_way_.any()) under_way_.touch(db.index(), key);
 }
 
 void Effects::say(int db, std::span<const RequestWord> words) {

@@ -1,7 +1,7 @@
 // The single path through which every change of the data passes.
 //
-// Events: changed(), gone() and changed_all() are called after each change. Code that waits for a key or
-// watches one depends on them.
+// Events: changed(), gone() and changed_all() are called after each change. Code that waits for a key,
+// watches one or moves one depends on them.
 //
 // Words: while there is a listener, each change is reported as requests that make the same change in a copy
 // of the data, whenever and wherever they run. A command whose own words do that reports nothing: its words
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "kv/effects/request_text.hpp"
+#include "kv/migration/keys_under_way.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/tracking.hpp"
 #include "kv/server/watches.hpp"
@@ -43,8 +44,8 @@ class EffectListener {
 
 class Effects {
  public:
-  Effects(Watches& watches, Blocking& blocking, Tracking& tracking)
-      : watches_(watches), blocking_(blocking), tracking_(tracking) {}
+  Effects(Watches& watches, Blocking& blocking, Tracking& tracking, KeysUnderWay& under_way)
+      : watches_(watches), blocking_(blocking), tracking_(tracking), under_way_(under_way) {}
 
   // A command has changed the key.
   void changed(const Keyspace& db, std::string_view key) {
@@ -52,11 +53,15 @@ class Effects {
     if (watches_.any()) watches_.touch(db.index(), key);
     if (blocking_.any()) blocking_.signal(db.index(), key);
     if (tracking_.any()) tracking_.changed(key);
+    if (under_way_.any()) under_way_.touch(db.index(), key);
   }
   // The key is about to be removed although no command asked for it.
   void gone(const Keyspace& db, std::string_view key, Keyspace::Gone why);
   // A command changed more than one key: a whole database, or a library of functions.
-  void changed_all(std::uint64_t changes = 1) { changes_ += changes; }
+  void changed_all(std::uint64_t changes = 1) {
+    changes_ += changes;
+    if (under_way_.any()) under_way_.touch_all();
+  }
   std::uint64_t changes() const { return changes_; }  // since the server started
 
   bool heard() const { return !listeners_.empty(); }
@@ -130,6 +135,7 @@ class Effects {
   Watches& watches_;
   Blocking& blocking_;
   Tracking& tracking_;
+  KeysUnderWay& under_way_;
   std::vector<EffectListener*> listeners_;
   std::uint64_t changes_ = 0;
   std::string requests_;  // gathered requests, one after the other

@@ -51,6 +51,7 @@ void Blocking::release(Client& client) {
   }
   free_if_empty(queues_);
   if (on->deadline_ms != 0) deadlines_.erase({on->deadline_ms, &client});
+  if (on->command->name == "migrate") server_.migrations->abandon(client);
   client.end_of_command();
 }
 
@@ -102,7 +103,9 @@ std::int64_t Blocking::expire(std::int64_t now_ms) {
 }
 
 void Blocking::give_up(Client& client) {
-  if (client.blocked->command->name == "waitaof") {
+  if (client.blocked->command->name == "migrate") {
+    server_.fail_blocked(client, "IOERR error or timeout reading to target instance");
+  } else if (client.blocked->command->name == "waitaof") {
     aof::give_up_waiting(*server_.append_only, client);
   } else if (client.blocked->replicas != 0) {
     client.reply.integer(server_.replication->replicas().count_acknowledged(client.blocked->position));

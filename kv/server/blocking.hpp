@@ -1,5 +1,5 @@
 // Clients that wait for a key to get elements, first come, first served. Also clients of WAIT and WAITAOF,
-// only for their deadlines (kv/replication and kv/aof handle confirmations).
+// only for their deadlines (kv/replication and kv/aof handle confirmations), and of MIGRATE (kv/migration).
 //
 // A blocking command that finds nothing parks its client with its keys and deadline. If a key changes
 // while a client waits for it, the key is noted. When the command (or the whole transaction) that changed

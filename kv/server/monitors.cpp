@@ -21,6 +21,12 @@ std::vector<std::string_view> without_passwords(const Command& command, Argument
   if (command.full_name() == "acl|setuser") std::fill(words.begin() + 2, words.end(), blot);
   if (!command.container.empty()) return words;
   if (command.name == "auth") std::fill(words.begin() + 1, words.end(), blot);
+  if (command.name == "migrate") {
+    for (std::size_t i = 6; i + 1 < words.size() && !is_word(words[i], "KEYS"); ++i) {
+      const std::size_t secrets = is_word(words[i], "AUTH") ? 1 : is_word(words[i], "AUTH2") ? 2 : 0;
+      for (std::size_t j = 0; j < secrets && i + 1 < words.size(); ++j) words[++i] = blot;
+    }
+  }
   if (command.name == "hello") {
     for (std::size_t i = 2; i + 2 < words.size(); ++i) {
       if (!is_word(words[i], "AUTH")) continue;

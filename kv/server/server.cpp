@@ -31,6 +31,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       append_only(aof::make_append_only(*this, surroundings.disk)),
       scripts(std::make_unique<Scripts>(*this)),
       snapshots(std::make_unique<Snapshots>(*this)),
+      migrations(migration::make_migrations(*this)),
       transports(
           context, settings, surroundings.library_path, [this] { end_round(); }, log_line()),
       listeners(
@@ -71,6 +72,7 @@ void Server::shut_down() {
   while (!clients.empty()) clients.begin()->second->close();
   end_round();
   if (gateway != nullptr) gateway->shut_down();
+  migrations->shut_down();
   timer_.cancel();
   free_timer_.cancel();
 }
@@ -171,6 +173,7 @@ void Server::end_pause() {
   pause_.end();
   for (const auto& db : databases) db->keep_expired(replication->follows());
   for (const auto& [id, client] : clients) will_resume(*client);
+  migrations->look_at_clock();
   arm_timer();
 }
 
@@ -258,6 +261,7 @@ void Server::arm_timer() {
   sooner(strangers.next_deadline_ms());
   sooner(unread_output_due_ms_);
   if (gateway != nullptr) sooner(gateway->next_look_ms());
+  sooner(migrations->next_look_ms());
   sooner(pause_.until_ms());
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
@@ -278,6 +282,7 @@ void Server::tick() {
   snapshots->look_at_clock();
   replication->look_at_clock();
   if (gateway != nullptr) gateway->look_at_clock();
+  migrations->look_at_clock();
   if (pause_.over(now_ms)) end_pause();
   if (settings.timeout_s > 0) close_idle();
   handshakes_.close_late(now_ms);

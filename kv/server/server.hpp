@@ -25,6 +25,8 @@
 #include "kv/commands/command.hpp"
 #include "kv/effects/effects.hpp"
 #include "kv/heap.hpp"
+#include "kv/migration/keys_under_way.hpp"
+#include "kv/migration/migrations.hpp"
 #include "kv/net/connection.hpp"
 #include "kv/persistence/disk.hpp"
 #include "kv/persistence/loading.hpp"
@@ -188,7 +190,8 @@ class Server {
   LatencyEvents latency_events;
   CycleRate cycle_rate;
   Blocking blocking{*this};
-  Effects effects{watches, blocking, tracking};
+  KeysUnderWay keys_under_way;
+  Effects effects{watches, blocking, tracking, keys_under_way};
   const std::shared_ptr<aof::AppendOnly> append_only;  // the server's alone
   const std::unique_ptr<Scripts> scripts;
   Client* serving = nullptr;  // the client whose command runs
@@ -196,6 +199,7 @@ class Server {
   bool changes_data = false;
   bool expires_in_time = true;  // false, for tests: keys expire only when accessed
   const std::unique_ptr<Snapshots> snapshots;
+  const std::unique_ptr<migration::Migrations> migrations;
   std::unique_ptr<repl::Replication> replication;  // made last; never null after that
   std::unique_ptr<cluster::Gateway> gateway;       // null: this server keeps the data itself
   std::optional<LoadProgress> loading;             // a snapshot is being read

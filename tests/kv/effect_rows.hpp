@@ -229,7 +229,8 @@ inline constexpr EffectRow effect_rows[] = {
      "MULTI; set a 1; PEXPIREAT a *; EXEC"},
     {"eval", "", "EVAL \"return redis.call('select',3) and redis.call('set','a',1)\" 0", "set a 1"},
     {"eval", "SET a 1", "EVAL \"return redis.call('get','a')\" 0", ""},
-    // Dumped values.
+    // Dumped values. What MIGRATE tells is in migrate_test: it needs another server.
+    {"migrate", "", "MIGRATE 127.0.0.1 1 none 0 1", ""},
     {"restore", "", "RESTORE k 0 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\"",
      "RESTORE k 0 *"},
     {"restore", "SET k w",

@@ -1,0 +1,85 @@
+// MIGRATE: moves keys to another server. What it does is in kv/migration/.
+#include <algorithm>
+
+#include "kv/commands/command.hpp"
+#include "kv/migration/migrations.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+#include "kv/text_hash.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+constexpr std::size_t options_at = 6;
+
+// False: it has replied with an error.
+bool read_options(const Call& call, migration::Order& order, Arguments& keys) {
+  keys = call.arguments.subspan(3, 1);
+  for (std::size_t i = options_at; i < call.count(); ++i) {
+    const std::size_t more = call.count() - 1 - i;
+    if (is_word(call[i], "COPY")) {
+      order.copy = true;
+    } else if (is_word(call[i], "REPLACE")) {
+      order.replace = true;
+    } else if (is_word(call[i], "AUTH") && more >= 1) {
+      order.password = call[++i];
+    } else if (is_word(call[i], "AUTH2") && more >= 2) {
+      order.user = call[++i];
+      order.password = call[++i];
+    } else if (is_word(call[i], "KEYS")) {
+      if (!call[3].empty()) {
+        call.reply.error(
+            "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string");
+        return false;
+      }
+      keys = call.arguments.subspan(i + 1);
+      return true;
+    } else {
+      call.syntax_error();
+      return false;
+    }
+  }
+  return true;
+}
+
+void migrate(const Call& call) {
+  constexpr std::int64_t usual_timeout_ms = 1000;
+  constexpr std::int64_t longest_timeout_ms = std::int64_t{1} << 40;
+  migration::Order order;
+  Arguments keys;
+  if (!read_options(call, order, keys)) return;
+  if (!call.integer(5, order.timeout_ms) || !call.integer(4, order.target_db)) return;
+  if (order.timeout_ms <= 0) order.timeout_ms = usual_timeout_ms;
+  order.timeout_ms = std::min(order.timeout_ms, longest_timeout_ms);
+  TextSet named;
+  for (const Argument& key : keys) {
+    if (call.read(key.text) != nullptr && named.emplace(key.text).second) order.keys.emplace_back(key.text);
+  }
+  if (order.keys.empty()) return call.reply.simple("NOKEY");
+  // Redis stops until the other server has answered; this one serves others meanwhile.
+  if (call.client.in_exec)
+    return call.reply.error("ERR MIGRATE is not possible in a transaction or script: it waits");
+  order.host = call[1];
+  const auto port = parse_int(call[2]);
+  if (!port || *port < 1 || *port > 65535)
+    return call.reply.error("IOERR error or timeout connecting to the client");
+  order.port = static_cast<std::uint16_t>(*port);
+  migration::Migrations& migrations = *call.server.migrations;
+  if (!migrations.prepare(call.client, std::move(order)))
+    return call.reply.error("TRYAGAIN another MIGRATE moves one of these keys");
+  call.server.wait_for(call, {}, {}, 0, NullForm::single);
+  migrations.start(call.client);
+}
+
+}  // namespace
+
+std::span<const Command> migrate_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"migrate", -6, write | movablekeys, 3, 3, 1, migrate, "generic", "Moves keys to another server."},
+  };
+  return commands;
+}
+
+}  // namespace weir::kv
