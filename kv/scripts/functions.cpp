@@ -89,6 +89,14 @@ void take_positional(lua_State* lua, Registration& out) {
   out.callback = 2;
 }
 
+// The function's own name in the library; empty: it has none of that name.
+std::string name_in(const FunctionLibrary& library, std::string_view name) {
+  if (library.functions.contains(name)) return std::string(name);
+  const auto same =
+      std::ranges::find_if(library.functions, [name](const auto& one) { return is_word(one.first, name); });
+  return same == library.functions.end() ? std::string() : same->first;
+}
+
 }  // namespace
 
 void FunctionLibraries::give_back(lua_State* lua, const FunctionLibrary& library) {
@@ -164,7 +172,7 @@ std::optional<std::string> FunctionLibraries::refusal(const FunctionLibrary& lib
   for (const auto& [name, other] : libraries_) {
     if (name == library.name) continue;
     for (const auto& [function, ignored] : library.functions) {
-      if (other.functions.contains(function)) return "ERR Function " + function + " already exists";
+      if (!name_in(other, function).empty()) return "ERR Function " + function + " already exists";
     }
   }
   return std::nullopt;
@@ -188,10 +196,15 @@ void FunctionLibraries::forget_functions() {
   for (auto& [name, library] : libraries_) library.compiled = false;
 }
 
-FunctionLibrary* FunctionLibraries::with_function(std::string_view name) {
-  const auto it =
-      std::ranges::find_if(libraries_, [&](const auto& one) { return one.second.functions.contains(name); });
-  return it == libraries_.end() ? nullptr : &it->second;
+FunctionLibraries::Found FunctionLibraries::with_function(std::string_view name) {
+  for (auto& [ignored, library] : libraries_) {
+    if (library.functions.contains(name)) return {&library, std::string(name)};
+  }
+  for (auto& [ignored, library] : libraries_) {
+    if (std::string function = name_in(library, name); !function.empty())
+      return {&library, std::move(function)};
+  }
+  return {};
 }
 
 std::size_t FunctionLibraries::function_count() const {

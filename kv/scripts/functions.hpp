@@ -48,8 +48,13 @@ class FunctionLibraries {
   void forget_functions();
   void clear(lua_State* lua);
 
-  // The library with that function; null: none has it.
-  FunctionLibrary* with_function(std::string_view name);
+  // The library with that function; null: none has it. As in Redis, a function is found whatever the case of
+  // its letters (the names of libraries have theirs); `function` is its name.
+  struct Found {
+    FunctionLibrary* library = nullptr;
+    std::string function;
+  };
+  Found with_function(std::string_view name);
   const std::map<std::string, FunctionLibrary, std::less<>>& all() const { return libraries_; }
   std::size_t function_count() const;
 

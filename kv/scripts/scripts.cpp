@@ -193,7 +193,8 @@ void Scripts::run(const Call& call, Script& script, const std::string& sha, bool
 
 void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_only) {
   running_ = {.label = callee.label,
-              .command = call.command.name,
+              .arguments = call.arguments,
+              .words = {},
               .client = &call.client,
               .flags = callee.flags,
               .read_only = read_only || callee.flags.no_writes,
@@ -242,20 +243,20 @@ void Scripts::load_library(const Call& call, std::string_view text, bool replace
 }
 
 void Scripts::call_function(const Call& call, bool read_only) {
-  FunctionLibrary* library = libraries_.with_function(call[1]);
-  if (library == nullptr) return call.reply.error("ERR Function not found");
+  FunctionLibraries::Found found = libraries_.with_function(call[1]);
+  if (found.library == nullptr) return call.reply.error("ERR Function not found");
   std::size_t keys = 0;
   if (!count_keys(call, keys, "ERR Bad number of keys provided")) return;
-  if (!library->compiled) {
-    auto again = libraries_.compile(lua(), library->text);
+  if (!found.library->compiled) {
+    auto again = libraries_.compile(lua(), found.library->text);
     if (!again) return call.reply.error(again.error());
     libraries_.add(lua(), std::move(*again));
-    library = libraries_.with_function(call[1]);
-    if (library == nullptr) return call.reply.error("ERR Function not found");
+    found = libraries_.with_function(call[1]);
+    if (found.library == nullptr) return call.reply.error("ERR Function not found");
   }
-  const Function& function = library->functions.find(call[1])->second;
+  const Function& function = found.library->functions.find(found.function)->second;
   run(call,
-      Callee{.label = std::string(call[1]),
+      Callee{.label = std::move(found.function),
              .flags = function.flags,
              .function = function.reference,
              .takes_arguments = true},
@@ -268,7 +269,8 @@ void Scripts::reply_running(Reply& reply) const {
   reply.bulk("name");
   reply.bulk(running_.label);
   reply.bulk("command");
-  reply.bulks({running_.command, running_.label});
+  reply.array(running_.words.size());
+  for (const std::string& word : running_.words) reply.bulk(word);
   reply.bulk("duration_ms");
   reply.integer((server_.surroundings.clock_us() - running_.began_us) / 1000);
 }
@@ -391,6 +393,7 @@ void Scripts::look_at_clock(lua_State* lua) {
   if (!running_.killed) {
     if (threshold_us <= 0) return;
     if (now_us - running_.began_us < threshold_us || now_us < turn_ends_us_) return;
+    for (const Argument& word : std::exchange(running_.arguments, {})) running_.words.emplace_back(word.text);
     stack_.suspend();
     if (!running_.killed) return;
   }

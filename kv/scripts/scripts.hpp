@@ -89,7 +89,8 @@ class Scripts {
   // The running script.
   struct Running {
     std::string label;
-    std::string_view command;  // the calling command: "fcall"
+    Arguments arguments;             // of the calling command; empty after the first suspension
+    std::vector<std::string> words;  // copies of them since then
     Client* client = nullptr;
     ScriptFlags flags;
     bool read_only = false;

@@ -71,6 +71,22 @@ TEST(Script, that_took_long_goes_on_and_answers) {
   EXPECT_EQ(other.call({"PING"}), "+PONG\r\n");
 }
 
+TEST(Script, is_shown_with_all_its_words_while_it_runs) {
+  RunningServer server(impatient());
+  WireClient slow = server.connect();
+  WireClient other = server.connect();
+  slow.call({"FUNCTION", "LOAD",
+             "#!lua name=lib\nredis.register_function('Spin', function() while true do end end)"});
+  slow.send(encode({"FCall", "spin", "1", "key", "arg"}));
+  wait_until_busy(other);
+  const std::string stats = other.call({"FUNCTION", "STATS"});
+  EXPECT_THAT(stats,
+              HasSubstr("$4\r\nname\r\n$4\r\nSpin\r\n$7\r\ncommand\r\n*5\r\n$5\r\nFCall\r\n$4\r\nspin\r\n"
+                        "$1\r\n1\r\n$3\r\nkey\r\n$3\r\narg\r\n"));
+  EXPECT_EQ(other.call({"FUNCTION", "KILL"}), ok);
+  EXPECT_THAT(slow.reply(), StartsWith("-ERR"));
+}
+
 TEST(Script, that_wrote_is_not_killed) {
   RunningServer server(impatient());
   WireClient slow = server.connect();
