@@ -236,8 +236,8 @@ void sort_with(const Call& call, Stores stores) {
   const bool is_set = record != nullptr && record->value.type() == Type::set;
   options.unordered = is_set;
   bool as_they_are = options.as_they_are();
-  if (as_they_are && is_set && options.store) {
-    // A set has no order of its own, so give the stored result one.
+  if (as_they_are && is_set && (options.store || call.client.in_script)) {
+    // A set has no order of its own. What is stored, or decides what a script does, needs one.
     as_they_are = false;
     options.by_text = true;
     options.by.reset();
