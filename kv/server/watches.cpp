@@ -13,6 +13,11 @@ bool has_expired(Keyspace& db, std::string_view key, std::int64_t now_ms) {
   const Record* record = db.records().find(key);
   return record != nullptr && record->expires_at_ms != Record::never && record->expires_at_ms <= now_ms;
 }
+auto find(Client& client, int db, std::string_view key) {
+  return std::ranges::find_if(client.transaction.watched, [&](const Transaction::Watched& candidate) {
+    return candidate.db == db && candidate.key == key;
+  });
+}
 }  // namespace
 
 void Watches::watch(Client& client, Keyspace& db, std::string_view key, std::int64_t now_ms) {
@@ -43,9 +48,7 @@ void Watches::expire(int db, std::string_view key) {
   const auto it = watchers_.find(Key(db, key));
   if (it == watchers_.end()) return;
   for (Client* client : it->second) {
-    const auto watched = std::ranges::find_if(
-        client->transaction.watched,
-        [&](const Transaction::Watched& candidate) { return candidate.db == db && candidate.key == key; });
+    const auto watched = find(*client, db, key);
     // From now on it counts as a missing key: a new value under its name is a change.
     if (!std::exchange(watched->expired, false)) client->transaction.broken = true;
   }
@@ -54,10 +57,24 @@ void Watches::expire(int db, std::string_view key) {
 void Watches::touch_all(Keyspace& db, Keyspace* replaced_by, std::int64_t now_ms) {
   for (auto& [key, watchers] : watchers_) {
     if (key.first != db.index()) continue;
-    const bool had = db.records().find(key.second) != nullptr && !has_expired(db, key.second, now_ms);
+    const bool had = db.records().find(key.second) != nullptr;
     const bool gets = replaced_by != nullptr && replaced_by->records().find(key.second) != nullptr;
     if (!had && !gets) continue;
-    for (Client* client : watchers) client->transaction.broken = true;
+    const bool has_live = had && !has_expired(db, key.second, now_ms);
+    const bool gets_live = gets && !has_expired(*replaced_by, key.second, now_ms);
+    for (Client* client : watchers) {
+      if (has_live || gets_live) {
+        client->transaction.broken = true;
+        continue;
+      }
+      // A key that has expired is as good as none. It is a change if the client watched it while it lived.
+      Transaction::Watched& watched = *find(*client, db.index(), key.second);
+      if (watched.expired || !had) {
+        watched.expired = gets;
+      } else {
+        client->transaction.broken = true;
+      }
+    }
   }
 }
 

@@ -36,6 +36,37 @@ TEST(Transactions, do_not_run_when_a_watched_key_expired) {
   EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
 }
 
+TEST(Transactions, stop_where_swapped_databases_change_what_a_watched_key_seems_to_be) {
+  enum class Key : std::uint8_t { missing, expired, live };
+  struct Row {
+    Key before, after;
+    bool stops;
+  };
+  for (const Row row : {Row{Key::missing, Key::missing, false}, Row{Key::missing, Key::expired, false},
+                        Row{Key::missing, Key::live, true}, Row{Key::expired, Key::missing, false},
+                        Row{Key::expired, Key::expired, false}, Row{Key::expired, Key::live, true},
+                        Row{Key::live, Key::missing, true}, Row{Key::live, Key::expired, true},
+                        Row{Key::live, Key::live, true}}) {
+    RunningServer server;
+    WireClient a = server.connect();
+    server.run([&row](Server& s) {
+      for (const auto& [db, key] : {std::pair{0, row.before}, std::pair{1, row.after}}) {
+        if (key == Key::missing) continue;
+        Keyspace& in = *s.databases[static_cast<std::size_t>(db)];
+        Record& record = in.insert("k");
+        // As the timer has not come by yet.
+        if (key == Key::expired) in.set_expiry(record, 1);
+      }
+    });
+    a.call({"WATCH", "k"});
+    server.connect().call({"SWAPDB", "0", "1"});
+    a.call({"MULTI"});
+    a.call({"PING"});
+    EXPECT_EQ(a.call({"EXEC"}), row.stops ? "*-1\r\n" : "*1\r\n+PONG\r\n")
+        << static_cast<int>(row.before) << ' ' << static_cast<int>(row.after);
+  }
+}
+
 // How an expired key goes while a client watches it: found by the timer, or by another client's command.
 class WatchedKey : public ::testing::TestWithParam<bool> {
  protected:
