@@ -306,10 +306,11 @@ void Server::expire_due() {
   note_latency("expire-cycle", cycles_now() - begin);
 }
 
-// Frees lazily deleted values and evicts above maxmemory, in turn with all other work.
+// Frees lazily deleted values, evicts above maxmemory and forgets keys above tracking-table-max-keys, in turn
+// with all other work.
 void Server::free_in_turns() {
   constexpr std::size_t at_once = 500;  // some 50 us
-  if (!lazy_free.any() && (!eviction_.under_way() || script_suspended)) return;
+  if (!lazy_free.any() && !tracking.too_full() && (!eviction_.under_way() || script_suspended)) return;
   if (std::exchange(frees_in_turns_, true)) return;
   free_timer_.expires_after(std::chrono::milliseconds(0));
   free_timer_.async_wait([this](const std::error_code& cancelled) {
@@ -318,7 +319,8 @@ void Server::free_in_turns() {
     lazy_free.free_some(at_once);
     refresh_time();
     if (eviction_.under_way() && !script_suspended) make_room();
-    free_in_turns();
+    tracking.forget_some(at_once);
+    end_round();  // which comes back here if more is left
   });
 }
 

@@ -78,11 +78,18 @@ void Tracking::remember(std::uint64_t client, std::string_view key) {
   if (readers.ids.size() == readers.ids.capacity()) drop_gone(readers);
   readers.ids.insert(std::ranges::lower_bound(readers.ids, client), client);
   ++items_;
-  const auto most = static_cast<std::size_t>(server_.settings.tracking_table_max_keys);
   // Two at a time, so that a lowered limit is reached although every read adds a key.
-  for (int i = 0; i < 2 && most != 0 && order_.size() > most; ++i) {
+  forget_some(2);
+}
+
+bool Tracking::too_full() const {
+  const auto most = static_cast<std::size_t>(server_.settings.tracking_table_max_keys);
+  return most != 0 && order_.size() > most;
+}
+
+void Tracking::forget_some(std::size_t most) {
+  for (; most != 0 && too_full(); --most)
     forget_key(std::string(order_[server_.random() % order_.size()]->first));
-  }
 }
 
 // Removes clients that no longer track, before the list grows.

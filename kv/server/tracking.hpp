@@ -5,8 +5,9 @@
 // client names prefixes, and once per round hears of every changed key that begins with one of them.
 //
 // Bounded: at most tracking-table-max-keys keys are remembered. Beyond that a random key is forgotten, and
-// its clients are told as if it had changed. Before a key's list of clients grows, clients that have gone are
-// removed from it. The pending keys of a BCAST client are those that one round changed.
+// its clients are told as if it had changed; after the limit was lowered, some at a time. Before a key's list
+// of clients grows, clients that have gone are removed from it. The pending keys of a BCAST client are those
+// that one round changed.
 //
 // A client is told of changes by its own command after the reply, never within it.
 //
@@ -60,6 +61,9 @@ class Tracking {
   void forget_key(std::string_view key);
   // Every key may have changed.
   void flushed();
+  // More keys are remembered than tracking-table-max-keys, which was lowered.
+  bool too_full() const;
+  void forget_some(std::size_t most);
 
   // The client's command is over: sends what was held back.
   void command_over(Client& client);

@@ -66,6 +66,16 @@ TEST(Tracking, a_lower_limit_is_reached_by_and_by) {
   EXPECT_EQ(keys(server), 5u);
 }
 
+TEST(Tracking, table_shrinks_by_itself_when_its_limit_is_lowered) {
+  RunningServer server;
+  WireClient reader = tracking_client(server);
+  for (int i = 0; i < 2000; ++i) reader.send(encode({"GET", "k" + std::to_string(i)}));
+  for (int i = 0; i < 2000; ++i) reader.reply();
+  server.connect().call({"CONFIG", "SET", "tracking-table-max-keys", "5"});
+  for (int i = 5; i < 2000; ++i) EXPECT_TRUE(reader.reply().starts_with(">2\r\n$10\r\ninvalidate"));
+  EXPECT_EQ(keys(server), 5u);
+}
+
 TEST(Tracking, clients_that_have_gone_leave_the_list_of_a_key_that_never_changes) {
   RunningServer server;
   WireClient stays = tracking_client(server);
