@@ -212,6 +212,7 @@ void stats_section(const Server& server, Fields& field) {
   field("rejected_connections", stats.rejected);
   field("expired_keys", stats.expired);
   field("evicted_keys", stats.evicted);
+  field("evicted_clients", stats.evicted_clients);
   field("keyspace_hits", stats.hits);
   field("keyspace_misses", stats.misses);
   field("pubsub_channels", server.pubsub.topics(PubSub::Kind::channel).size());

@@ -36,14 +36,11 @@ std::size_t Client::appetite() const {
 
 std::size_t Client::memory() const {
   std::size_t bytes = sizeof(Client) + pending_.capacity() + parser_.held_bytes() + parser_.list_bytes() +
-                      output.size() + name.capacity() + transaction.queued_bytes;
-  for (const Transaction::Watched& watched : transaction.watched)
-    bytes += sizeof watched + watched.key.size();
+                      output.size() + name.capacity() + transaction.queued_bytes + transaction.watched_bytes +
+                      subscriptions.text_bytes;
   for (const TextSet* topics :
-       {&subscriptions.channels, &subscriptions.patterns, &subscriptions.shard_channels}) {
+       {&subscriptions.channels, &subscriptions.patterns, &subscriptions.shard_channels})
     bytes += topics->capacity() * sizeof(std::string);
-    for (const std::string& topic : *topics) bytes += topic.size();
-  }
   if (blocked == nullptr) return bytes;
   for (const Bytes& word : blocked->words) bytes += sizeof word + word.heap_size();
   for (const BlockedOn::Place& place : blocked->places) bytes += sizeof place + place.key.size();
@@ -58,7 +55,14 @@ void Client::let_in() {
   if (stranger_ != 0) server_.strangers.leave(std::exchange(stranger_, 0));
 }
 
+void Client::recount() {
+  ClientBudget& budget = server_.client_budget;
+  const std::size_t holds = budget.counts() && !closing && !is_replica() ? memory() : 0;
+  budget.changed(std::exchange(budgeted_bytes_, holds), holds);
+}
+
 void Client::charge() {
+  if (server_.client_budget.counts()) recount();
   Strangers& all = server_.strangers;
   const std::size_t holds = authenticated() || closing ? 0 : memory();
   if (holds == charged_bytes_) return;
@@ -86,6 +90,7 @@ void Client::received(std::span<const char> bytes) {
     std::memcpy(place.data(), input.data(), n);
     parser_.filled(n);
     input.remove_prefix(n);
+    if (server_.client_budget.counts()) recount();
     if (refuse_too_much() || n < place.size()) return;
   }
   take(input);
@@ -102,6 +107,7 @@ std::span<char> Client::wanted() { return parser_.wanted(); }
 void Client::filled(std::size_t bytes) {
   server_.stats.bytes_in += bytes;
   parser_.filled(bytes);
+  if (server_.client_budget.counts()) recount();
   if (refuse_too_much() || !parser_.wanted().empty()) return;
   server_.refresh_time();
   active_ms = server_.now_ms;

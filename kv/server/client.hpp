@@ -56,10 +56,12 @@ struct Transaction {
   std::vector<Queued> queued;
   std::size_t queued_bytes = 0;  // memory of the queued commands
   std::vector<Watched> watched;
+  std::size_t watched_bytes = 0;  // memory of the watched keys
 };
 
 struct Subscriptions {
   TextSet channels, patterns, shard_channels;
+  std::size_t text_bytes = 0;  // of all of them
   std::size_t count() const { return channels.size() + patterns.size(); }
   bool any() const { return !channels.empty() || !patterns.empty() || !shard_channels.empty(); }
 };
@@ -126,6 +128,9 @@ class Client final : public Session {
   // the limit is exceeded.
   void charge();
   std::size_t charged_bytes() const { return charged_bytes_; }
+  // Adjusts the client's share of maxmemory-clients.
+  void recount();
+  std::size_t budgeted_bytes() const { return budgeted_bytes_; }
 
   // Closes it at once; the server frees it at the end of the round.
   void close();
@@ -175,13 +180,14 @@ class Client final : public Session {
   std::unique_ptr<Connection> connection_;
   RequestParser parser_;
   std::string pending_;
-  std::uint64_t stranger_ = 0;     // its number among Server::strangers; 0: not a stranger
-  std::size_t charged_bytes_ = 0;  // its share of Strangers::bytes
-  std::size_t unexecuted_ = 0;     // bytes of the request being executed and of those after it
-  bool stalled_ = false;           // too much waits to be sent: no further request for now
-  bool paused_ = false;            // its next request, already parsed, waits: see paused()
-  bool half_closed_ = false;       // it sends no more: see peer_ended()
-  bool ends_later_ = false;        // its requests are unreadable; earlier replies go before the error
+  std::uint64_t stranger_ = 0;      // its number among Server::strangers; 0: not a stranger
+  std::size_t charged_bytes_ = 0;   // its share of Strangers::bytes
+  std::size_t budgeted_bytes_ = 0;  // its share of ClientBudget
+  std::size_t unexecuted_ = 0;      // bytes of the request being executed and of those after it
+  bool stalled_ = false;            // too much waits to be sent: no further request for now
+  bool paused_ = false;             // its next request, already parsed, waits: see paused()
+  bool half_closed_ = false;        // it sends no more: see peer_ended()
+  bool ends_later_ = false;         // its requests are unreadable; earlier replies go before the error
   bool processing_ = false;
   Replies replies_ = Replies::on;
 };

@@ -82,6 +82,8 @@ constexpr ShownField shown_fields[] = {
     {"rejected_connections", "redis_rejected_connections_total", Type::counter, "Clients over maxclients."},
     {"expired_keys", "redis_expired_keys_total", Type::counter, "Keys whose time was over."},
     {"evicted_keys", "redis_evicted_keys_total", Type::counter, "Keys that went for maxmemory."},
+    {"evicted_clients", "redis_evicted_clients_total", Type::counter,
+     "Clients closed for maxmemory-clients."},
     {"keyspace_hits", "redis_keyspace_hits_total", Type::counter, "Keys that were looked for and there."},
     {"keyspace_misses", "redis_keyspace_misses_total", Type::counter,
      "Keys that were looked for and not there."},

@@ -1,5 +1,10 @@
 // client-output-buffer-limit: a client for which the server must keep more output than that is closed,
-// and its output is dropped.
+// and its output is dropped. maxmemory-clients: the largest clients are closed.
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "kv/commands/client_line.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -23,6 +28,20 @@ void Server::close_over_limit(Client& client) {
                              "): " + std::to_string(client.output.size()) +
                              " bytes wait for it, more than client-output-buffer-limit allows");
   client.close();
+}
+
+void Server::close_largest_clients() {
+  std::vector<Client*> largest;
+  for (const auto& [id, client] : clients) {
+    if (!client->no_evict && client->budgeted_bytes() != 0) largest.push_back(client.get());
+  }
+  std::ranges::sort(largest, std::greater(), &Client::budgeted_bytes);
+  for (Client* client : largest) {
+    if (!client_budget.exceeded()) return;
+    log(LogLevel::notice, "Evicting client: " + describe_client(*this, *client));
+    ++stats.evicted_clients;
+    client->close();
+  }
 }
 
 bool Server::limit_output(Client& client) {

@@ -21,6 +21,7 @@ TextSet& own_topics(Client& client, PubSub::Kind kind) {
 
 bool PubSub::subscribe(Client& client, Kind kind, std::string_view topic) {
   if (!own_topics(client, kind).emplace(topic).second) return false;
+  client.subscriptions.text_bytes += topic.size();
   topics_[static_cast<std::size_t>(kind)][std::string(topic)].push_back(&client);
   return true;
 }
@@ -39,6 +40,7 @@ bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
   auto& own = own_topics(client, kind);
   const auto mine = own.find(topic);
   if (mine == own.end()) return false;
+  client.subscriptions.text_bytes -= topic.size();
   drop_listener(client, kind, topic);
   own.erase(mine);
   free_if_empty(own);
@@ -47,7 +49,10 @@ bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
 
 TextSet PubSub::unsubscribe_all(Client& client, Kind kind) {
   TextSet topics = std::exchange(own_topics(client, kind), {});
-  for (const std::string& topic : topics) drop_listener(client, kind, topic);
+  for (const std::string& topic : topics) {
+    client.subscriptions.text_bytes -= topic.size();
+    drop_listener(client, kind, topic);
+  }
   return topics;
 }
 

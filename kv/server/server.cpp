@@ -104,6 +104,9 @@ void Server::settings_changed() {
       notifications.tell(to.index(), {'n', "new"}, key);
     };
   }
+  if (client_budget.take_limit(settings)) {
+    for (const auto& [id, client] : clients) client->recount();
+  }
   snapshots->settings_changed();
   eviction_.settings_changed();
 }
@@ -227,6 +230,7 @@ void Server::end_round() {
     if (gateway != nullptr) gateway->end_round();
   }
   keep_effects();
+  if (client_budget.exceeded()) close_largest_clients();
   std::erase_if(ended_, [this](const std::unique_ptr<Client>& client) {
     return client->connection().finished() && !scripts->holds(*client);
   });

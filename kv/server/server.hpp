@@ -33,6 +33,7 @@
 #include "kv/server/access_control.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
+#include "kv/server/client_budget.hpp"
 #include "kv/server/client_pause.hpp"
 #include "kv/server/clients.hpp"
 #include "kv/server/cycles.hpp"
@@ -206,6 +207,7 @@ class Server {
   Loaded loaded;
   bool script_suspended = false;  // it exceeded its time: other clients get BUSY, and no data changes
   std::string run_id;
+  ClientBudget client_budget;
   Strangers strangers{settings, [this](Client& late, const std::string& why) { close_because(late, why); }};
   Transports transports;
   Dialler dialler{settings, transports};
@@ -225,6 +227,7 @@ class Server {
   void close_because(Client& client, const std::string& why);
   const OutputLimit& output_limit_of(const Client& client) const;
   void close_over_limit(Client& client);
+  void close_largest_clients();
   void limit_unread_output(Client& client);
   void close_slow_readers();
   bool protects_from(const Connection& connection) const;

@@ -13,7 +13,8 @@ namespace weir::kv {
 
 struct Settings;
 
-enum class Unit : std::uint8_t { number, bytes, octal };
+// bytes_or_percent: a percentage is stored as a negative number.
+enum class Unit : std::uint8_t { number, bytes, bytes_or_percent, octal };
 
 struct IntegerSetting {
   std::int64_t Settings::* member;

@@ -199,6 +199,11 @@ const std::array specs{
                 run,
                 {},
                 "memory for data; 0 unlimited (0)"},
+    SettingSpec{"maxmemory-clients",
+                IntegerSetting{&S::maxmemory_clients, -100, no_limit, Unit::bytes_or_percent},
+                run,
+                {},
+                "memory for all clients' requests and replies, or N% of maxmemory; 0 unlimited (0)"},
     SettingSpec{"maxmemory-policy",
                 ChoiceSetting{&S::maxmemory_policy, policies},
                 run,
@@ -388,6 +393,13 @@ Outcome assign_save_points(Settings& settings, std::span<const std::string> word
   return {};
 }
 
+// As a negative number.
+std::optional<std::int64_t> parse_percentage(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  const auto percent = parse_int(text.substr(0, text.size() - 1));
+  return percent && *percent >= 0 ? std::optional(-*percent) : std::nullopt;
+}
+
 struct Assign {
   Settings& settings;
   std::span<const std::string> words;
@@ -403,6 +415,12 @@ struct Assign {
     if (kind.unit == Unit::bytes) {
       value = parse_memory(words[0]);
       if (!value) return std::unexpected("argument must be a memory value");
+    } else if (kind.unit == Unit::bytes_or_percent) {
+      value = parse_memory(words[0]);
+      if (!value) value = parse_percentage(words[0]);
+      if (!value) return std::unexpected("argument must be a memory or percent value");
+      if (*value < kind.least)
+        return std::unexpected("percentage argument must be less or equal to " + std::to_string(-kind.least));
     } else if (kind.unit == Unit::octal) {
       std::int64_t octal = 0;
       const char* end = words[0].data() + words[0].size();
@@ -528,6 +546,7 @@ struct Print {
 
   std::string operator()(const IntegerSetting& kind) const {
     const std::int64_t value = settings.*kind.member;
+    if (kind.unit == Unit::bytes_or_percent && value < 0) return std::to_string(-value) + '%';
     if (kind.unit != Unit::octal) return std::to_string(value);
     std::array<char, 24> text;
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value, 8).ptr;

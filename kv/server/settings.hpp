@@ -88,6 +88,7 @@ struct Settings {
   // Data.
   std::int64_t databases = 16;
   std::int64_t maxmemory = 0;
+  std::int64_t maxmemory_clients = 0;  // negative: percent of maxmemory
   int maxmemory_policy = static_cast<int>(EvictionPolicy::noeviction);
   std::int64_t maxmemory_samples = 5;
   std::int64_t lfu_log_factor = 10, lfu_decay_time_min = 1;

@@ -25,6 +25,7 @@ void Watches::watch(Client& client, Keyspace& db, std::string_view key, std::int
   if (std::find(watchers.begin(), watchers.end(), &client) != watchers.end()) return;
   watchers.push_back(&client);
   client.transaction.watched.push_back({db.index(), std::string(key), has_expired(db, key, now_ms)});
+  client.transaction.watched_bytes += sizeof(Transaction::Watched) + key.size();
 }
 
 void Watches::unwatch(Client& client) {
@@ -36,6 +37,7 @@ void Watches::unwatch(Client& client) {
   }
   free_if_empty(watchers_);
   client.transaction.watched = {};
+  client.transaction.watched_bytes = 0;
 }
 
 void Watches::touch(int db, std::string_view key) {
