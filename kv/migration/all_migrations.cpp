@@ -56,8 +56,9 @@ class AllMigrations final : public Migrations, private Links, private TargetLink
 
 bool AllMigrations::prepare(Client& client, Order order) {
   free_what_is_over();
+  Links& links = *this;
   auto made =
-      std::make_unique<Migration>(server_, client, *this, std::move(order),
+      std::make_unique<Migration>(server_, client, links, std::move(order),
                                   [this, &client](const std::string& error) { answer(client, error); });
   if (!made->claim()) return false;
   running_[&client] = std::move(made);
