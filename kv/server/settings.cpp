@@ -6,13 +6,11 @@
 #include <charconv>
 #include <limits>
 
-#include "cluster/node_address.hpp"
 #include "kv/number.hpp"
-#include "kv/replication/primary.hpp"
 #include "kv/resp/words.hpp"
-#include "kv/server/event_classes.hpp"
 #include "kv/server/idle_settings.hpp"
 #include "kv/server/latency_histogram.hpp"
+#include "kv/server/setting_lines.hpp"
 
 namespace weir::kv {
 
@@ -37,51 +35,11 @@ constexpr Change run = Change::any_time;
 constexpr Change guarded = Change::at_start_for_safety;
 constexpr bool without_effect = true;
 
-std::expected<std::string, std::string> event_classes_line(std::span<const std::string> words) {
-  if (words.size() != 1) return std::unexpected("wrong number of arguments");
-  const auto classes = EventClasses::parse(words[0]);
-  if (!classes) return std::unexpected("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
-  return classes->text();
-}
-
-std::expected<std::string, std::string> file_name(std::span<const std::string> words) {
-  if (words.size() != 1) return std::unexpected("wrong number of arguments");
-  if (words[0].empty()) return std::unexpected("dbfilename can't be empty");
-  if (words[0].find('/') != std::string::npos || words[0] == "." || words[0] == "..")
-    return std::unexpected("dbfilename can't be a path, just a filename");
-  return words[0];
-}
-
 bool same_word(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
 using Outcome = std::expected<void, std::string>;
-
-std::string join(std::span<const std::string> words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-  return line;
-}
-
-std::expected<std::string, std::string> primary_line(std::span<const std::string> words) {
-  const std::string line = join(words);
-  if (line.empty() || same_word(line, "no one")) return std::string();
-  const std::size_t blank = line.rfind(' ');
-  if (blank == std::string::npos) return std::unexpected("wrong number of arguments");
-  if (!repl::PrimaryAddress::may_be_host(line.substr(0, blank)))
-    return std::unexpected("Invalid master host");
-  const auto port = parse_int(std::string_view(line).substr(blank + 1));
-  if (!port || *port < 0 || *port > 65535) return std::unexpected("Invalid master port");
-  return line;
-}
-
-std::expected<std::string, std::string> node_line(std::span<const std::string> words) {
-  const std::string line = join(words);
-  if (!line.empty() && !weir::cluster::read_address(line))
-    return std::unexpected("argument must be HOST:PORT");
-  return line;
-}
 
 const std::array specs{
     SettingSpec{"port",
@@ -457,7 +415,7 @@ struct Assign {
   }
 
   Outcome operator()(const IdleSetting& kind) const {
-    std::string text = join(words);
+    std::string text = joined_words(words);
     switch (kind.form) {
       case IdleSetting::Form::yes_no:
         if (auto one = single(); !one) return one;
@@ -502,7 +460,7 @@ struct Assign {
   }
 
   Outcome operator()(const WordsSetting& kind) const {
-    auto line = kind.line == nullptr ? join(words) : kind.line(words);
+    auto line = kind.line == nullptr ? joined_words(words) : kind.line(words);
     if (!line) return std::unexpected(std::move(line.error()));
     settings.*kind.member = std::move(*line);
     return {};
