@@ -95,6 +95,15 @@ void* counted_or_bad_alloc(Allocate allocate) {
   }
 }
 
+template <class Allocate>
+void* null_for_bad_alloc(Allocate allocate) noexcept {
+  try {
+    return allocate();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 std::size_t used_memory() {
@@ -118,7 +127,8 @@ void free_zeroed(void* at) noexcept { free_counted(at); }
 
 }  // namespace weir::kv
 
-// All other forms of operator new call these.
+// All forms that the standard has: a heap that is linked, as jemalloc is, defines them as well, and what one
+// form counts another must take back. The first two allocate for the rest.
 void* operator new(std::size_t bytes) {
   return weir::kv::counted_or_bad_alloc([bytes] { return std::malloc(bytes != 0 ? bytes : 1); });
 }
@@ -127,8 +137,39 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   const std::size_t whole = (std::max<std::size_t>(bytes, 1) + align - 1) / align * align;
   return weir::kv::counted_or_bad_alloc([=] { return std::aligned_alloc(align, whole); });
 }
+
+void* operator new[](std::size_t bytes) { return ::operator new(bytes); }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return ::operator new(bytes, alignment);
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return weir::kv::null_for_bad_alloc([bytes] { return ::operator new(bytes); });
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return weir::kv::null_for_bad_alloc([=] { return ::operator new(bytes, alignment); });
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
+  return ::operator new(bytes, nothrow);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t& nothrow) noexcept {
+  return ::operator new(bytes, alignment, nothrow);
+}
+
 void operator delete(void* at) noexcept { weir::kv::free_counted(at); }
 void operator delete(void* at, std::size_t) noexcept { weir::kv::free_counted(at); }
 void operator delete(void* at, std::align_val_t) noexcept { weir::kv::free_counted(at); }
+void operator delete(void* at, std::size_t, std::align_val_t) noexcept { weir::kv::free_counted(at); }
+void operator delete(void* at, const std::nothrow_t&) noexcept { weir::kv::free_counted(at); }
+void operator delete(void* at, std::align_val_t, const std::nothrow_t&) noexcept {
+  weir::kv::free_counted(at);
+}
+void operator delete[](void* at) noexcept { weir::kv::free_counted(at); }
+void operator delete[](void* at, std::size_t) noexcept { weir::kv::free_counted(at); }
+void operator delete[](void* at, std::align_val_t) noexcept { weir::kv::free_counted(at); }
+void operator delete[](void* at, std::size_t, std::align_val_t) noexcept { weir::kv::free_counted(at); }
+void operator delete[](void* at, const std::nothrow_t&) noexcept { weir::kv::free_counted(at); }
+void operator delete[](void* at, std::align_val_t, const std::nothrow_t&) noexcept {
+  weir::kv::free_counted(at);
+}
 
 #endif

@@ -47,6 +47,22 @@ INSTANTIATE_TEST_SUITE_P(
              [] {
                return std::shared_ptr<void>(new Aligned, [](void* at) { delete static_cast<Aligned*>(at); });
              }},
+        Kind{"aligned_arrays",
+             [] {
+               return std::shared_ptr<void>(new Aligned[1],
+                                            [](void* at) { delete[] static_cast<Aligned*>(at); });
+             }},
+        Kind{"memory_that_may_be_refused",
+             [] {
+               return std::shared_ptr<void>(::operator new(piece, std::nothrow),
+                                            [](void* at) { ::operator delete(at); });
+             }},
+        Kind{"aligned_memory_that_may_be_refused",
+             [] {
+               constexpr std::align_val_t line{64};
+               return std::shared_ptr<void>(::operator new(piece, line, std::nothrow),
+                                            [](void* at) { ::operator delete(at, piece, line); });
+             }},
         Kind{"blobs",
              [] {
                return std::shared_ptr<void>(Blob::make(0, piece),

@@ -236,6 +236,37 @@ TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
   EXPECT_LT(resident_pages(program.pid()), pages / 2);
 }
 
+// With the heap that the program is linked with, whose own forms of operator new and delete count nothing.
+TEST(Program, counts_no_memory_that_it_has_freed) {
+  constexpr int elements = 20'000;
+  constexpr std::int64_t slack = 64 << 10;
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s")});
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
+  WireClient client = WireClient::unix_socket(folder.file("s"));
+  const auto used = [&] {
+    const std::string info = client.call({"INFO", "memory"});
+    const std::string field = "used_memory:";
+    return std::stoll(info.substr(info.find(field) + field.size()));
+  };
+  const auto fill_and_empty = [&] {
+    for (int i = 0; i < elements; ++i) {
+      const std::string word = std::to_string(i);
+      client.send(encode({"SADD", "set", word}) + encode({"ZADD", "zset", word, word}) +
+                  encode({"HSET", "hash", word, word}) + encode({"RPUSH", "list", word}) +
+                  encode({"SET", "key:" + word, word}));
+      for (int reply = 0; reply < 5; ++reply) client.reply();
+    }
+    client.call({"SORT", "set", "BY", "nothing*", "STORE", "sorted"});
+    EXPECT_EQ(client.call({"FLUSHALL", "SYNC"}), "+OK\r\n");
+  };
+  fill_and_empty();
+  const std::int64_t before = used();
+  for (int round = 0; round < 3; ++round) fill_and_empty();
+  EXPECT_LT(used(), before + slack);
+  EXPECT_GT(used(), before - slack);
+}
+
 // What a shutdown does to the data: as configured, and as the client requests.
 struct Stopping {
   const char* name;
