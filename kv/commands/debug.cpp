@@ -10,6 +10,7 @@
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/encoded.hpp"
 #include "kv/rdb/value_encoder.hpp"
+#include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 #include "kv/store/digest.hpp"
 
@@ -40,6 +41,11 @@ void debug_sleep(const Call& call) {
 void debug_set_active_expire(const Call& call) {
   call.server.expires_in_time = call[2] != "0";
   call.server.arm_timer();
+  call.reply.ok();
+}
+
+void debug_set_disable_deny_scripts(const Call& call) {
+  call.server.scripts->denies = call[2] == "0";
   call.reply.ok();
 }
 
@@ -184,6 +190,8 @@ void debug_help(const Call& call) {
                        "SET-ACTIVE-EXPIRE <0|1>",
                        "    Setting it to 0 disables expiring keys (and hash-fields) in background ",
                        "    when they are not accessed (otherwise the Redis behavior).",
+                       "SET-DISABLE-DENY-SCRIPTS <0|1>",
+                       "    (1) lets scripts call commands that are not for scripts.",
                        "SLEEP <seconds>",
                        "    Stop the server for <seconds>. Decimals allowed.",
                        "STRINGMATCH-LEN <len> <pattern>",
@@ -197,12 +205,19 @@ struct DebugSubcommand {
   void (*run)(const Call&);
 };
 constexpr DebugSubcommand debug_subcommands[] = {
-    {"digest", 2, 2, debug_digest},     {"digest-value", 2, SIZE_MAX, debug_digest_value},
-    {"error", 3, 3, debug_error},       {"help", 2, 2, debug_help},
-    {"object", 3, 4, debug_object},     {"populate", 3, 5, debug_populate},
-    {"protocol", 3, 3, debug_protocol}, {"quicklist-packed-threshold", 3, 3, debug_ignored},
-    {"reload", 2, 5, debug_reload},     {"set-active-expire", 3, 3, debug_set_active_expire},
-    {"sleep", 3, 3, debug_sleep},       {"stringmatch-len", 4, 4, debug_stringmatch_len},
+    {"digest", 2, 2, debug_digest},
+    {"digest-value", 2, SIZE_MAX, debug_digest_value},
+    {"error", 3, 3, debug_error},
+    {"help", 2, 2, debug_help},
+    {"object", 3, 4, debug_object},
+    {"populate", 3, 5, debug_populate},
+    {"protocol", 3, 3, debug_protocol},
+    {"quicklist-packed-threshold", 3, 3, debug_ignored},
+    {"reload", 2, 5, debug_reload},
+    {"set-active-expire", 3, 3, debug_set_active_expire},
+    {"set-disable-deny-scripts", 3, 3, debug_set_disable_deny_scripts},
+    {"sleep", 3, 3, debug_sleep},
+    {"stringmatch-len", 4, 4, debug_stringmatch_len},
 };
 
 // To Redis these are words of a single command, and COMMAND shows it that way.

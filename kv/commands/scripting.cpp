@@ -1,4 +1,7 @@
 // Scripts and functions: EVAL, FCALL and their kin, SCRIPT, FUNCTION. kv/scripts implements them.
+#include <optional>
+#include <string_view>
+
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
@@ -89,7 +92,8 @@ void delete_functions(const Call& call) {
 }
 
 void flush_functions(const Call& call) {
-  if (call.count() > 3 || (call.count() == 3 && !is_word(call[2], "SYNC") && !is_word(call[2], "ASYNC")))
+  if (call.count() > 3) return call.subcommand_error();
+  if (call.count() == 3 && !is_word(call[2], "SYNC") && !is_word(call[2], "ASYNC"))
     return call.reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   call.server.effects.changed_all(call.server.scripts->libraries().all().size());
   call.server.scripts->flush_libraries();
@@ -109,11 +113,11 @@ void reply_function(Reply& reply, const std::string& name, const Function& funct
 
 void list_functions(const Call& call) {
   bool with_code = false;
-  std::string_view pattern = "*";
+  std::optional<std::string_view> pattern;
   for (std::size_t i = 2; i < call.count(); ++i) {
     if (!with_code && is_word(call[i], "WITHCODE")) {
       with_code = true;
-    } else if (is_word(call[i], "LIBRARYNAME")) {
+    } else if (!pattern && is_word(call[i], "LIBRARYNAME")) {
       if (++i == call.count()) return call.reply.error("ERR library name argument was not given");
       pattern = call[i];
     } else {
@@ -122,7 +126,7 @@ void list_functions(const Call& call) {
   }
   std::vector<const FunctionLibrary*> shown;
   for (const auto& [name, library] : call.server.scripts->libraries().all()) {
-    if (glob_match(pattern, name, Case::ignore)) shown.push_back(&library);
+    if (glob_match(pattern.value_or("*"), name, Case::ignore)) shown.push_back(&library);
   }
   call.reply.array(shown.size());
   for (const FunctionLibrary* library : shown) {

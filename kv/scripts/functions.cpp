@@ -5,6 +5,7 @@
 
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/redis_library.hpp"
+#include "kv/scripts/sandbox.hpp"
 
 namespace weir::kv {
 
@@ -30,10 +31,10 @@ struct Registration {
 void take_flags(lua_State* lua, Function& function) {
   for (int i = 1;; ++i) {
     lua_rawgeti(lua, -1, i);
-    if (lua_type(lua, -1) != LUA_TSTRING) break;
-    const std::string name(text_at(lua, -1));
-    if (!set_script_flag(function.flags, name)) refuse(lua, "ERR unknown flag given");
-    function.flag_names.push_back(name);
+    if (lua_isnil(lua, -1)) break;
+    if (lua_type(lua, -1) != LUA_TSTRING || !set_script_flag(function.flags, text_at(lua, -1)))
+      refuse(lua, "ERR unknown flag given");
+    function.flag_names.emplace_back(text_at(lua, -1));
     lua_pop(lua, 1);
   }
   lua_pop(lua, 1);
@@ -150,7 +151,10 @@ std::expected<FunctionLibrary, std::string> FunctionLibraries::compile(lua_State
     problem = "ERR Error compiling function: " + std::string(text_at(lua, -1));
   } else {
     loading_ = &library;
+    lua_getfield(lua, LUA_REGISTRYINDEX, loading_globals);
+    show_as_globals(lua);
     const int status = lua_pcall(lua, 0, 0, top + 1);
+    show_own_globals(lua);
     loading_ = nullptr;
     if (status != 0) {
       if (lua_istable(lua, -1)) lua_getfield(lua, -1, "err");

@@ -61,6 +61,9 @@ class FunctionLibraries {
   // Releases the functions of a library that was not added.
   static void give_back(lua_State* lua, const FunctionLibrary& library);
 
+  // The registry's name for what push_loading_globals() made.
+  static constexpr const char* loading_globals = "weir.loading_globals";
+
   // Implements redis.register_function for the library that is being loaded.
   int register_function(lua_State* lua);
   bool loading() const { return loading_ != nullptr; }

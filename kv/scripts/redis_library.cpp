@@ -1,10 +1,12 @@
 #include "kv/scripts/redis_library.hpp"
 
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "kv/scripts/lua_values.hpp"
+#include "kv/scripts/sandbox.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 
@@ -114,8 +116,11 @@ constexpr luaL_Reg functions[] = {
     {"set_repl", set_repl},
     {"replicate_commands", answer_true},
     {"breakpoint", answer_false},
-    {"register_function", [](lua_State* lua) { return scripts_of(lua).libraries().register_function(lua); }},
     {"debug", nothing},
+};
+constexpr luaL_Reg loading_functions[] = {
+    {"register_function", [](lua_State* lua) { return scripts_of(lua).libraries().register_function(lua); }},
+    {"log", log},
 };
 
 struct Number {
@@ -128,21 +133,36 @@ constexpr Number numbers[] = {{"LOG_DEBUG", 0},  {"LOG_VERBOSE", 1},
                               {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2},
                               {"REPL_ALL", 3},   {"REDIS_VERSION_NUM", 0x0007000f}};
 
-}  // namespace
-
-void push_redis_library(lua_State* lua, Scripts& scripts) {
+template <class Wanted>
+void push_table(lua_State* lua, Scripts& scripts, std::span<const luaL_Reg> its_functions, Wanted wanted) {
   lua_newtable(lua);
-  for (const luaL_Reg& function : functions) {
+  for (const luaL_Reg& function : its_functions) {
     lua_pushlightuserdata(lua, &scripts);
     lua_pushcclosure(lua, function.func, 1);
     lua_setfield(lua, -2, function.name);
   }
   for (const Number& number : numbers) {
+    if (!wanted(number.name)) continue;
     lua_pushnumber(lua, number.value);
     lua_setfield(lua, -2, number.name);
   }
   lua_pushliteral(lua, WEIR_REDIS_VERSION);
   lua_setfield(lua, -2, "REDIS_VERSION");
+}
+
+}  // namespace
+
+void push_redis_library(lua_State* lua, Scripts& scripts) {
+  push_table(lua, scripts, functions, [](std::string_view) { return true; });
+}
+
+void push_loading_globals(lua_State* lua, Scripts& scripts) {
+  lua_newtable(lua);
+  push_table(lua, scripts, loading_functions,
+             [](std::string_view number) { return !number.starts_with("REPL_"); });
+  protect_strictly(lua);
+  lua_setfield(lua, -2, "redis");
+  protect_strictly(lua);
 }
 
 int locate_error(lua_State* lua) {

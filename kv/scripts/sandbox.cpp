@@ -181,6 +181,19 @@ constexpr const char* libraries[] = {"string", "table",    "math", "coroutine",
 }  // namespace
 
 void protect(lua_State* lua) { make_stand_in(lua, nullptr); }
+void protect_strictly(lua_State* lua) { make_stand_in(lua, unknown_global); }
+
+void show_as_globals(lua_State* lua) {
+  lua_getmetatable(lua, LUA_GLOBALSINDEX);
+  lua_insert(lua, -2);
+  lua_setfield(lua, -2, "__index");
+  lua_pop(lua, 1);
+}
+
+void show_own_globals(lua_State* lua) {
+  lua_getfield(lua, LUA_REGISTRYINDEX, globals);
+  show_as_globals(lua);
+}
 
 void set_global(lua_State* lua, const char* name) {
   lua_getfield(lua, LUA_REGISTRYINDEX, globals);

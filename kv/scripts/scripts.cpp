@@ -81,6 +81,8 @@ lua_State* Scripts::lua() {
     lua_State* const lua = interpreter_->lua();
     push_redis_library(lua, *this);
     interpreter_->set_library("redis");
+    push_loading_globals(lua, *this);
+    lua_setfield(lua, LUA_REGISTRYINDEX, FunctionLibraries::loading_globals);
     lua_pushlightuserdata(lua, this);
     lua_setfield(lua, LUA_REGISTRYINDEX, this_name);
     cache_.on_gone = [this](int function) { luaL_unref(interpreter_->lua(), LUA_REGISTRYINDEX, function); };
@@ -197,6 +199,7 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
               .words = {},
               .client = &call.client,
               .flags = callee.flags,
+              .is_function = callee.takes_arguments,
               .read_only = read_only || callee.flags.no_writes,
               .no_room = server_.settings.maxmemory > 0 && !server_.make_room(),
               .began_us = server_.surroundings.clock_us()};
@@ -365,8 +368,16 @@ void Scripts::kill(const Call& call) {
         "wait "
         "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.");
   }
+  // SCRIPT KILL ends no function, and FUNCTION KILL no script.
+  if (running_.is_function != (call.command.container == "function")) return call.reply.error(busy_text());
   running_.killed = true;
   call.reply.ok();
+}
+
+std::string_view Scripts::busy_text() const {
+  return running_.is_function
+             ? "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+             : "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 }
 
 bool Scripts::set_protocol(int version) {
@@ -410,7 +421,7 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
     refusal = "ERR Unknown Redis command called from script";
   } else if (!command->takes(arguments.size()) || command->run == nullptr) {
     refusal = "ERR Wrong number of args calling Redis command from script";
-  } else if (command->has(flag::noscript | flag::needs_permission)) {
+  } else if (denies && command->has(flag::noscript | flag::needs_permission)) {
     refusal = "ERR This Redis command is not allowed from script";
   } else if (const auto denied =
                  server_.access.refusal(*running_.client, *command, arguments, acl::Context::lua)) {

@@ -41,6 +41,8 @@ class Scripts {
   bool knows(const std::string& sha) { return cache_.find(sha) != nullptr; }
   void flush();
   void kill(const Call& call);
+  // What other clients get while it runs.
+  std::string_view busy_text() const;
 
   // FUNCTION LOAD, FCALL and FCALL_RO. They write the reply.
   void load_library(const Call& call, std::string_view text, bool replace);
@@ -69,6 +71,9 @@ class Scripts {
   // The client has ended. If its script is still running and has changed nothing, it is killed.
   void client_ended(const Client& client);
 
+  // False for tests (DEBUG): scripts may call commands that are not for scripts.
+  bool denies = true;
+
   std::size_t memory() const { return interpreter_ == nullptr ? 0 : interpreter_->memory(); }
   const ScriptCache& cache() const { return cache_; }
 
@@ -93,6 +98,7 @@ class Scripts {
     std::vector<std::string> words;  // copies of them since then
     Client* client = nullptr;
     ScriptFlags flags;
+    bool is_function = false;
     bool read_only = false;
     bool no_room = false;  // maxmemory was reached when the script began
     bool wrote = false;

@@ -8,6 +8,7 @@
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
+#include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -147,8 +148,7 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     }
   }
   if (script_suspended && !runs_beside_script(*command, arguments)) {
-    reject(client, command,
-           "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    reject(client, command, scripts->busy_text());
     return true;
   }
   // Keys evicted here are gone before the command begins, so clients that cache them are told first.

@@ -24,7 +24,7 @@ Settings impatient() {
 }
 
 void wait_until_busy(WireClient& other) {
-  while (other.call({"PING"}) != busy) {
+  while (!other.call({"PING"}).starts_with("-BUSY")) {
   }
 }
 
@@ -85,6 +85,84 @@ TEST(Script, is_shown_with_all_its_words_while_it_runs) {
                         "$1\r\n1\r\n$3\r\nkey\r\n$3\r\narg\r\n"));
   EXPECT_EQ(other.call({"FUNCTION", "KILL"}), ok);
   EXPECT_THAT(slow.reply(), StartsWith("-ERR"));
+}
+
+TEST(Script, is_killed_only_by_the_command_for_its_kind) {
+  constexpr const char* busy_with_function =
+      "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.\r\n";
+  const struct {
+    std::vector<std::string> begins, wrong, right;
+    std::string said;
+  } rows[] = {{{"EVAL", "while true do end", "0"}, {"FUNCTION", "KILL"}, {"SCRIPT", "KILL"}, busy},
+              {{"FCALL", "spin", "0"}, {"SCRIPT", "KILL"}, {"FUNCTION", "KILL"}, busy_with_function}};
+  for (const auto& row : rows) {
+    RunningServer server(impatient());
+    WireClient slow = server.connect();
+    WireClient other = server.connect();
+    slow.call({"FUNCTION", "LOAD",
+               "#!lua name=lib\nredis.register_function('spin', function() while true do end end)"});
+    slow.send(encode(row.begins));
+    wait_until_busy(other);
+    EXPECT_EQ(other.call({"PING"}), row.said);
+    EXPECT_EQ(other.call(row.wrong), row.said);
+    EXPECT_EQ(other.call(row.right), ok);
+    EXPECT_THAT(slow.reply(), StartsWith("-ERR"));
+  }
+}
+
+TEST(FunctionLibrary, sees_only_what_registers_functions_while_it_is_loaded) {
+  const struct {
+    const char *code, *missing;
+  } rows[] = {{"math.random()", "math"},
+              {"redis.call('ping')", "call"},
+              {"redis.setresp(3)", "setresp"},
+              {"redis.set_repl(0)", "set_repl"},
+              {"redis.redis.call('ping')", "redis"},
+              {"getmetatable(redis)", "getmetatable"}};
+  RunningServer server(quiet_settings());
+  WireClient client = server.connect();
+  for (const auto& row : rows) {
+    EXPECT_THAT(
+        client.call({"FUNCTION", "LOAD", std::string("#!lua name=lib\nlocal x = ") + row.code}),
+        HasSubstr(std::string("attempted to access nonexistent global variable '") + row.missing + "'"))
+        << row.code;
+  }
+  EXPECT_EQ(client.call({"EVAL", "return math.abs(-3)", "0"}), ":3\r\n") << "scripts see all of it again";
+}
+
+TEST(FunctionLibrary, cannot_register_functions_or_change_what_it_kept_once_it_runs) {
+  RunningServer server(quiet_settings());
+  WireClient client = server.connect();
+  client.call(
+      {"FUNCTION", "LOAD",
+       "#!lua name=lib\nlocal kept = redis\n"
+       "kept.register_function('asks', function() return redis.register_function('x', tostring) end)\n"
+       "kept.register_function('keeps', function() kept.register_function('x', tostring) end)\n"
+       "kept.register_function('changes', function() kept.math = math end)\n"
+       "kept.register_function('counts', function() return math.abs(-3) end)"});
+  EXPECT_THAT(client.call({"FCALL", "asks", "0"}),
+              HasSubstr("attempt to call field 'register_function' (a nil value)"));
+  EXPECT_THAT(client.call({"FCALL", "keeps", "0"}), HasSubstr("can only be called on FUNCTION LOAD command"));
+  EXPECT_THAT(client.call({"FCALL", "changes", "0"}), HasSubstr("Attempt to modify a readonly table"));
+  EXPECT_EQ(client.call({"FCALL", "counts", "0"}), ":3\r\n");
+}
+
+TEST(FunctionLibrary, is_refused_with_the_reason) {
+  const struct {
+    std::vector<std::string> words;
+    const char* said;
+  } rows[] = {
+      {{"FUNCTION", "LOAD",
+        "#!lua name=lib\nredis.register_function{function_name='f', callback=function() end, "
+        "flags={function() end}}"},
+       "unknown flag given"},
+      {{"FUNCTION", "FLUSH", "SYNC", "x"}, "unknown subcommand or wrong number of arguments for 'FLUSH'"},
+      {{"FUNCTION", "FLUSH", "x"}, "only supports SYNC|ASYNC option"},
+      {{"FUNCTION", "LIST", "LIBRARYNAME", "a", "LIBRARYNAME", "b"}, "Unknown argument LIBRARYNAME"},
+  };
+  RunningServer server(quiet_settings());
+  WireClient client = server.connect();
+  for (const auto& row : rows) EXPECT_THAT(client.call(row.words), HasSubstr(row.said)) << row.words.back();
 }
 
 TEST(Script, that_wrote_is_not_killed) {
