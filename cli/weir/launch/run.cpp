@@ -42,7 +42,7 @@ Options:
                  do without process_vm_readv and process_vm_writev, as where the kernel refuses them (some
                  containers): a thread of the target program copies instead; for tests
   --sockets      change the program's TCP connections to RDMA, and back at any byte, if the peer runs this way, too, as
-                 the same user on this host; all others stay as they are. WEIR_SOCKETS=trace reports each change, =report
+                 the same user on this host; all others stay TCP. WEIR_SOCKETS=trace reports each change, =report
                  a summary at exit, =off changes none; WEIR_SOCKETS_RULES='off port 22, on program redis-*, off' selects
   --sockets-peers NETWORK
                  with --sockets, also change connections to hosts of this network, if the peer names ours: 10.0.0.0/8
