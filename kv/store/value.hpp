@@ -50,14 +50,14 @@ class Value {
   Type type() const { return type_; }
   Bytes& text() { return bytes_; }
   const Bytes& text() const { return bytes_; }
-  List& list() { return *std::launder(reinterpret_cast<List*>(&inside_)); }
-  const List& list() const { return *std::launder(reinterpret_cast<const List*>(&inside_)); }
-  Set& set() { return *std::launder(reinterpret_cast<Set*>(&inside_)); }
-  const Set& set() const { return *std::launder(reinterpret_cast<const Set*>(&inside_)); }
-  Hash& hash() { return *std::launder(reinterpret_cast<Hash*>(&inside_)); }
-  const Hash& hash() const { return *std::launder(reinterpret_cast<const Hash*>(&inside_)); }
-  SortedSet& zset() { return *std::launder(reinterpret_cast<SortedSet*>(&inside_)); }
-  const SortedSet& zset() const { return *std::launder(reinterpret_cast<const SortedSet*>(&inside_)); }
+  List& list() { return *static_cast<List*>(inside()); }
+  const List& list() const { return *static_cast<const List*>(inside()); }
+  Set& set() { return *static_cast<Set*>(inside()); }
+  const Set& set() const { return *static_cast<const Set*>(inside()); }
+  Hash& hash() { return *static_cast<Hash*>(inside()); }
+  const Hash& hash() const { return *static_cast<const Hash*>(inside()); }
+  SortedSet& zset() { return *static_cast<SortedSet*>(inside()); }
+  const SortedSet& zset() const { return *static_cast<const SortedSet*>(inside()); }
   Stream& stream() const { return *static_cast<Stream*>(pointer_); }
 
   // How a string came to be, which OBJECT ENCODING tells: one that was changed in place (APPEND, SETBIT) is
@@ -86,6 +86,8 @@ class Value {
  private:
   Value(void* owned, Type type) : inside_(), type_(type) { pointer_ = owned; }
 
+  void* inside() { return std::launder(&inside_); }
+  const void* inside() const { return std::launder(&inside_); }
   void destroy() {
     if (type_ == Type::string) {
       bytes_.~Bytes();
