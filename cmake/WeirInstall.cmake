@@ -105,7 +105,6 @@ install(FILES ${PROJECT_BINARY_DIR}/rpc/c/weir-rpc.pc ${PROJECT_BINARY_DIR}/tens
 
 # Python: Debian's own interpreter looks in one folder for packages, and in another, of its version, for what the
 # administrator installs.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
 install(CODE "
   set(folder lib/python${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR}/dist-packages)
   if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")

@@ -11,6 +11,8 @@
 #   test, label fuzz, that replays tests/fuzz/corpus/NAME/.
 include(GoogleTest)
 find_package(GTest REQUIRED)
+# Once for every folder: each call starts the interpreter a few times.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 add_custom_target(unit_tests)
 add_custom_target(threaded_tests)
@@ -36,20 +38,27 @@ weir_test_headers(weir_test_headers "")
 weir_test_headers(weir_asio_test_headers weir_asio <asio/awaitable.hpp> <asio/co_spawn.hpp> <asio/io_context.hpp>
   <asio/ip/tcp.hpp> <asio/posix/stream_descriptor.hpp> <asio/steady_timer.hpp> <asio/use_awaitable.hpp>)
 
-# Whether what is linked brings Asio's definitions along.
+# Whether what is linked brings Asio's definitions along. Each library is looked at once: many paths lead to the lower
+# ones, and following each of them took a minute of the configuration.
 function(weir_links_asio result)
   set(${result} FALSE PARENT_SCOPE)
-  foreach(library IN LISTS ARGN)
+  set(seen "")
+  set(ahead ${ARGN})
+  while(ahead)
+    list(POP_FRONT ahead library)
     if(library STREQUAL weir_asio)
       set(${result} TRUE PARENT_SCOPE)
-    elseif(TARGET ${library})
-      get_target_property(further ${library} INTERFACE_LINK_LIBRARIES)
-      weir_links_asio(found ${further})
-      if(found)
-        set(${result} TRUE PARENT_SCOPE)
-      endif()
+      return()
     endif()
-  endforeach()
+    if(library IN_LIST seen OR NOT TARGET ${library})
+      continue()
+    endif()
+    list(APPEND seen ${library})
+    get_target_property(further ${library} INTERFACE_LINK_LIBRARIES)
+    if(further)
+      list(APPEND ahead ${further})
+    endif()
+  endwhile()
 endfunction()
 
 function(weir_test name)
