@@ -172,7 +172,7 @@ _weir_program() {
       --proto-max-bulk-len --databases --maxmemory --maxmemory-clients --maxmemory-policy --busy-reply-threshold --lua-memory-limit --logfile --loglevel --pidfile --dir --daemonize
       --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs --appendonly --appendfsync --appendfilename --appenddirname
       --aof-load-truncated
-      --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period
+      --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period --min-replicas-to-write --min-replicas-max-lag
       --replicaof --masteruser --masterauth --tls-replication --rdma-replication --replica-read-only --replica-serve-stale-data
       --cluster-gateway --cluster-gateway-timeout --cluster-gateway-own-links --tls-cluster
       --check-config --help --version" ;;

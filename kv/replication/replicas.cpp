@@ -241,6 +241,15 @@ std::int64_t Replicas::count_synced(std::int64_t position) const {
   });
 }
 
+std::int64_t Replicas::count_in_touch() const {
+  return std::ranges::count_if(all_, [this](const Client* client) {
+    const Replica& replica = *client->replica;
+    // In whole seconds, as INFO reports the lag.
+    return replica.stage == Replica::Stage::online &&
+           (server_.now_ms - replica.acknowledged_ms) / 1000 <= server_.settings.min_replicas_max_lag_s;
+  });
+}
+
 bool Replicas::enough_confirmed(const Client& client) const {
   const BlockedOn& wait = *client.blocked;
   const bool on_disks = wait.command->name == "waitaof";

@@ -59,6 +59,8 @@ class Replicas {
   std::int64_t count_acknowledged(std::int64_t position) const;
   // How many replicas have the history up to `position` on their disks.
   std::int64_t count_synced(std::int64_t position) const;
+  // How many replicas receive changes and have confirmed any within min-replicas-max-lag.
+  std::int64_t count_in_touch() const;
   // Resumes the client, which is blocked in WAIT or WAITAOF, once enough replicas have confirmed.
   void wait_for(const Client& client);
   // When the last replica left; 0: there are replicas.

@@ -109,7 +109,17 @@ void Replication::unblock_all() {
   }
 }
 
-bool Replication::refuses_writes() const { return follows() && server_.settings.replica_read_only; }
+std::string_view Replication::write_refusal() const {
+  const Settings& settings = server_.settings;
+  if (follows())
+    return settings.replica_read_only ? "READONLY You can't write against a read only replica." : "";
+  if (!wants_replicas_in_touch() || replicas_.count_in_touch() >= settings.min_replicas_to_write) return {};
+  return "NOREPLICAS Not enough good replicas to write.";
+}
+
+bool Replication::wants_replicas_in_touch() const {
+  return server_.settings.min_replicas_to_write != 0 && server_.settings.min_replicas_max_lag_s != 0;
+}
 
 bool Replication::refuses_stale_reads() const {
   return follows() && !link_->up() && !server_.settings.replica_serve_stale_data;
@@ -174,6 +184,7 @@ std::vector<std::pair<std::string, std::string>> Replication::facts() const {
   say("role", follows() ? "slave" : "master");
   if (follows()) say_link(all);
   say("connected_slaves", std::to_string(replicas_.size()));
+  if (wants_replicas_in_touch()) say("min_slaves_good_slaves", std::to_string(replicas_.count_in_touch()));
   std::size_t number = 0;
   for (const Client* client : replicas_.all()) {
     const Replica& replica = *client->replica;

@@ -48,9 +48,9 @@ class Replication final : private EffectListener {
   bool follows() const { return link_ != nullptr; }
   const Primary* link() const { return link_.get(); }  // null: it follows no server
 
-  // Whether it follows a server and clients may not change the data.
-  bool refuses_writes() const;
-  static constexpr std::string_view writes_refused = "READONLY You can't write against a read only replica.";
+  // Why clients may not change the data: it follows a server, or too few replicas are in touch
+  // (min-replicas-to-write). Empty: they may.
+  std::string_view write_refusal() const;
   // Whether the current data is unknown and the old data must not be shown.
   bool refuses_stale_reads() const;
 
@@ -76,6 +76,7 @@ class Replication final : private EffectListener {
   void stop_history();
   void retire_link();
   void unblock_all();
+  bool wants_replicas_in_touch() const;
   void say_link(std::vector<std::pair<std::string, std::string>>& all) const;
 
   Server& server_;

@@ -151,6 +151,8 @@ bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_on
   if (!flags.declared) return true;
   if (read_only && !flags.no_writes)
     return call.reply.error("ERR Can not execute a script with write flag using *_ro command."), false;
+  if (const auto refusal = server_.replication->write_refusal(); !flags.no_writes && !refusal.empty())
+    return call.reply.error(refusal), false;
   if (running_.no_room && !flags.allow_oom && !flags.no_writes) {
     call.reply.error(
         "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'");
@@ -439,8 +441,8 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
   } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
              !running_.flags.allow_oom) {
     refusal = "OOM command not allowed when used memory > 'maxmemory'.";
-  } else if (command->has(flag::write) && server_.replication->refuses_writes()) {
-    refusal = repl::Replication::writes_refused;
+  } else if (command->has(flag::write) && !running_.wrote && !server_.replication->write_refusal().empty()) {
+    refusal = server_.replication->write_refusal();
   } else if (command->has(flag::write) && server_.snapshots->refuses_writes()) {
     refusal = Snapshots::writes_refused;
   } else {

@@ -168,8 +168,9 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, not_kept);
     return true;
   }
-  if (would_change_data(client, *command) && replication->refuses_writes()) {
-    reject(client, command, repl::Replication::writes_refused);
+  const std::string_view not_replicated = replication->write_refusal();
+  if (!not_replicated.empty() && would_change_data(client, *command)) {
+    reject(client, command, not_replicated);
     return true;
   }
   if (!command->has(flag::stale) && replication->refuses_stale_reads()) {

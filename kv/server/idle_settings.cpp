@@ -42,7 +42,6 @@ const std::array idle_specs{
     idle("lazyfree-lazy-user-del", Form::yes_no, "no"),
     idle("lazyfree-lazy-user-flush", Form::yes_no, "no"),
     idle("maxmemory-eviction-tenacity", Form::number, "10"),
-    idle("min-replicas-max-lag", Form::number, "10", "min-slaves-max-lag"),
     idle("no-appendfsync-on-rewrite", Form::yes_no, "no"),
     idle("oom-score-adj", Form::text, "no"),
     idle("oom-score-adj-values", Form::text, "0 200 800"),

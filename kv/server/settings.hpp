@@ -122,6 +122,8 @@ struct Settings {
   // Replicas of this server.
   std::int64_t repl_backlog_size = 1 << 20, repl_backlog_ttl_s = 3600;
   std::int64_t repl_timeout_s = 60, repl_ping_replica_period_s = 10;
+  std::int64_t min_replicas_to_write = 0,
+               min_replicas_max_lag_s = 10;  // 0 in either: changes need no replica
   // The log of changes.
   bool appendonly = false;
   int appendfsync = 1;  // always, everysec, no

@@ -207,6 +207,50 @@ TEST(Replicas, hear_a_ping_now_and_then) {
   EXPECT_EQ(replica.take({"PING"}), encode({"PING"}));
 }
 
+TEST(Replicas, are_needed_for_changes_if_the_settings_say_so) {
+  Settings settings = quiet_settings();
+  settings.min_replicas_to_write = 1;
+  settings.min_replicas_max_lag_s = 5;
+  RunningServer server(std::move(settings));
+  WireClient client = server.connect();
+  const auto change = [&] { return client.call({"SET", "k", "v"}); };
+  constexpr const char* refused = "-NOREPLICAS Not enough good replicas to write.\r\n";
+  constexpr const char* ok = "+OK\r\n";
+  EXPECT_EQ(change(), refused);
+  EXPECT_EQ(client.call({"GET", "k"}), "$-1\r\n");
+  HandReplica replica(server);
+  replica.follow();
+  await_online(server);
+  EXPECT_EQ(change(), ok);
+  await_said(server, "min_slaves_good_slaves:1");
+  // Its connection is as it was, but it is silent.
+  pass_ms(server, 7000);
+  await_said(server, "min_slaves_good_slaves:0");
+  EXPECT_EQ(change(), refused);
+  replica.take({"SET", "k", "v"});
+  replica.confirm();
+  await_said(server, "min_slaves_good_slaves:1");
+  EXPECT_EQ(change(), ok);
+  client.call({"CONFIG", "SET", "min-replicas-to-write", "2"});
+  EXPECT_EQ(change(), refused);
+}
+
+// It would otherwise do half of what it does.
+TEST(Replicas, are_not_needed_by_a_script_that_has_already_written) {
+  Settings settings = quiet_settings();
+  settings.enable_debug_command = 1;
+  RunningServer server(std::move(settings));
+  WireClient client = server.connect();
+  ASSERT_EQ(client.call({"DEBUG", "SET-DISABLE-DENY-SCRIPTS", "1"}), "+OK\r\n");
+  EXPECT_EQ(client.call({"EVAL",
+                         "redis.call('set', 'a', '1') "
+                         "redis.call('config', 'set', 'min-replicas-to-write', '1') "
+                         "return redis.call('set', 'b', '2')",
+                         "0"}),
+            "+OK\r\n");
+  EXPECT_EQ(client.call({"MGET", "a", "b"}), "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+}
+
 TEST(Replicas, are_answered_nothing_in_their_stream) {
   RunningServer server;
   WireClient client = server.connect();
