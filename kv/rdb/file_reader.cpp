@@ -53,6 +53,12 @@ class FileReading {
 
   void opcode(Opcode code) {
     switch (code) {
+      case Opcode::slot_import:
+        in_.text();  // the name of the migration
+        for (std::uint64_t ranges = in_.length(); ranges != 0 && !in_.failed(); --ranges) skip_lengths(2);
+        return;
+      case Opcode::slot_info:
+        return skip_lengths(3);
       case Opcode::aux: {
         const std::string name(in_.text());
         const std::string_view value = in_.text();
@@ -94,6 +100,10 @@ class FileReading {
       case Opcode::end:
         return end();
     }
+  }
+
+  void skip_lengths(int count) {
+    while (count-- > 0) in_.length();
   }
 
   // Skips data that a module stores besides its values; their encoding says how long they are.

@@ -9,6 +9,7 @@ namespace weir::kv::rdb {
 
 inline constexpr int version_written = 10;  // Redis 7.0's
 inline constexpr int newest_version = 12;   // Redis 7.4's
+inline constexpr int first_of_valkey = 80;  // Valkey 9's; it uses no version between
 inline constexpr std::string_view magic = "REDIS";
 inline constexpr std::size_t header_size = 9;  // the magic and four digits
 
@@ -38,6 +39,8 @@ enum class ValueType : std::uint8_t {
 
 // These appear where a value's type could.
 enum class Opcode : std::uint8_t {
+  slot_import = 243,  // Valkey 9: slots that the node was taking over
+  slot_info = 244,    // Valkey 8: the size of a cluster's slot, to reserve memory
   function = 245,
   old_function = 246,  // from a release candidate of Redis 7.0
   module_aux = 247,
@@ -50,7 +53,7 @@ enum class Opcode : std::uint8_t {
   database = 254,
   end = 255,
 };
-inline constexpr std::uint8_t first_opcode = 245;
+inline constexpr std::uint8_t first_opcode = 243;
 
 // The two highest bits of a length.
 inline constexpr std::uint8_t length_6_bits = 0, length_14_bits = 1, length_special = 2, text_encoded = 3;

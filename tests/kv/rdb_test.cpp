@@ -395,6 +395,29 @@ TEST(RdbFile, is_refused_with_any_byte_changed_or_missing) {
   }
 }
 
+TEST(RdbFile, of_a_node_of_a_valkey_cluster_is_read) {
+  Encoded out;
+  out.put_raw("VALKEY080");
+  out.put_opcode(Opcode::slot_import);
+  out.put_text(std::string(40, 'f'));
+  out.put_length(2);
+  for (const std::uint64_t slot : {0, 5, 100, 16383}) out.put_length(slot);
+  out.put_opcode(Opcode::database);
+  out.put_length(0);
+  out.put_opcode(Opcode::slot_info);
+  for (const std::uint64_t number : {12182, 1, 0}) out.put_length(number);
+  out.put_type(ValueType::string);
+  out.put_text("foo");
+  out.put_text("bar");
+  std::string bytes;
+  out.finish(Compression::lzf, bytes);
+  Drops source(bytes + end_of_file(checksum(0, bytes), true), 1000);
+  Noted target;
+  const auto done = read_file(source, {}, Checked::yes, target);
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_EQ(target.all, "db 0 \nkey foo bar \n");
+}
+
 TEST(RdbFile, of_a_newer_version_is_refused_by_its_number) {
   Drops source("REDIS0099", 100);
   Noted target;
