@@ -8,7 +8,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 .NOTPARALLEL:  # make nic install
-.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install packages clean
+.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install packages site clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -97,6 +97,11 @@ packages: programs ## build Debian packages and a tarball into build/release/pac
 	@cpack --config build/release/CPackConfig.cmake -B build/release/packages >build/release/packages.log || \
 	  { tail -n 20 build/release/packages.log >&2; exit 1; }
 	@ls build/release/packages/*.deb build/release/packages/*.tar.gz
+
+site: ## make a website with a search from README and docs/, in build/site
+	@tools/install-packages.sh --groups site
+	@tools/make-site.py
+	@echo "build/site/index.html; to read and search it: python3 -m http.server -d build/site"
 
 clean: ## remove build/
 	@rm -rf build

@@ -33,6 +33,7 @@ NOT_RUN = {
     "weir run --sockets --sockets-peers": "two hosts; interop.between_hosts.sockets has them",
     "weir run -- mckey": "two hosts; interop.between_hosts has them",
     "unshare ": "a shell within a shell; verbs.between_hosts does the same",
+    "weir plan --import": "what is cabled is the reader's; cli_plan_test imports",
     "weir rpc diff released.json": "what was released is the reader's",
     "docker ": "no engine is taken for granted; tests/containers does by hand what containers/ says",
     "prometheus ": "Prometheus is in no package that the tests install",
@@ -41,6 +42,7 @@ NOT_RUN = {
 # What a page assumes, as its own text says.
 BEFORE = {
     "docs/rpc.md": "build/release/bin/rpc_shop serve tcp://127.0.0.1:9000 & sleep 1\n",
+    "docs/rpc-reference.md": "build/release/bin/rpc_shop serve tcp://127.0.0.1:9000 & sleep 1\n",
     "docs/tensors.md": "export WEIR_TENSOR_LIBRARY=$PWD/build/release/lib/libweir_tensor.so.0 PYTHONPATH=$PWD/tensor/python\n"
                        "/usr/bin/python3 -c '\nimport time, numpy, weir_tensor\n"
                        "hub = weir_tensor.listen(\"rdma://127.0.0.1:7800\")\n"
