@@ -8,7 +8,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 .NOTPARALLEL:  # make nic install
-.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install packages site clean
+.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install nic-package packages site clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -91,6 +91,12 @@ install: ## install what is built (make nic, make programs) below PREFIX (defaul
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) >build/release/install.log
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 	@echo "installed below $(DESTDIR)$(PREFIX); build/release/install.log has the names"
+
+nic-package: nic ## build the Debian package weir-nic alone into build/release/packages
+	@tools/install-packages.sh --groups packages
+	@cpack --config build/release/CPackConfig.cmake -G DEB -D CPACK_COMPONENTS_ALL=nic -B build/release/packages \
+	  >build/release/packages.log || { tail -n 20 build/release/packages.log >&2; exit 1; }
+	@ls build/release/packages/weir-nic_*.deb
 
 packages: programs ## build Debian packages and a tarball into build/release/packages
 	@tools/install-packages.sh --groups packages
