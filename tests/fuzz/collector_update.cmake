@@ -1,4 +1,3 @@
-find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 weir_fuzz_target(collector_update SOURCES collector_update_fuzz.cpp ${PROJECT_SOURCE_DIR}/cli/weir/network/collector_store.cpp
                  LINK weir_metrics fmt::fmt nlohmann_json::nlohmann_json)

@@ -183,5 +183,12 @@ TEST_F(Regions, and_gid_types_are_found_under_the_nodes_of_other_releases) {
   }
 }
 
+// Debian 13's libmlx5, which its perftest links, does not load without the first of these.
+TEST_F(Regions, and_calls_of_providers_are_found_under_the_nodes_of_other_releases) {
+  for (const char* node : {"IBVERBS_PRIVATE_34", "IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59",
+                           "IBVERBS_PRIVATE_64", "IBVERBS_PRIVATE_65"})
+    EXPECT_NE(::dlvsym(RTLD_DEFAULT, "ibv_cmd_create_cq_ex2", node), nullptr) << node;
+}
+
 }  // namespace
 }  // namespace weir::verbs_test

@@ -149,6 +149,7 @@ void* ibv_dmabuf_heap_alloc() {
 WEIR_IN_OTHER_PRIVATE_NODES(__ioctl_final_num_attrs)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_query_device, 33)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_query_device, 34)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 34)  // rdma-core 56, which Debian 13 has
 WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 59)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 64)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 65)
