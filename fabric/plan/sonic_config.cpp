@@ -71,8 +71,8 @@ class SonicConfig {
     const auto& split = kind_.split;
     assert(split.fits);
     auto& pools = config_["BUFFER_POOL"];
-    pools["ingress_lossless_pool"] = {
-        {"type", "ingress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
+    const auto size = split.shared + (kind_.model->pool_includes_headroom ? split.headroom : 0);
+    pools["ingress_lossless_pool"] = {{"type", "ingress"}, {"mode", "dynamic"}, {"size", number(size)}};
     if (kind_.model->headroom_pool == HeadroomPool::shared)
       pools["ingress_lossless_pool"]["xoff"] = number(split.headroom);
     // All of it: ingress has admitted a lossless class, so egress must never drop it.

@@ -92,6 +92,10 @@ SwitchModel read_switch_model(Table& table) {
       table.complain("over_subscription", "over_subscription means nothing with private headroom",
                      "add headroom_pool = \"shared\" or remove it");
   }
+  model.pool_includes_headroom = table.boolean("pool_includes_headroom").value_or(false);
+  if (model.pool_includes_headroom && model.headroom_pool != HeadroomPool::shared)
+    table.complain("pool_includes_headroom", "pool_includes_headroom means nothing with private headroom",
+                   "add headroom_pool = \"shared\" or remove it");
   model.pfc_generation_ns = delay("pfc_generation");
   model.phy_ns = delay("phy");
   model.gearbox_ns = delay("gearbox");

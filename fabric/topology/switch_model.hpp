@@ -31,6 +31,8 @@ struct SwitchModel {
   std::uint32_t cell_bytes = 1;               // a packet occupies whole cells
   HeadroomPool headroom_pool = HeadroomPool::private_;
   double over_subscription = 1;  // of a shared pool: sum of headrooms / pool
+  // SONiC's size of the ingress pool includes the shared headroom (Broadcom), or it does not (Spectrum).
+  bool pool_includes_headroom = false;
 
   // Delays of the first-principles headroom, in ns: from crossing XOFF to a PFC frame at the head of the
   // port's queue; then PHY, gearbox and MACsec engine, each passed once per direction.

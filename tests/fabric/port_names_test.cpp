@@ -53,6 +53,11 @@ TEST(PortNames, are_those_of_the_front) {
   EXPECT_THAT(names(ports_of("sn5600", {{"800G", 2}, {"25G", 1}})),
               ElementsAre("Ethernet0", "Ethernet8", "Ethernet512"));
   EXPECT_EQ(names(ports_of("sn3420", {{"25G", 48}, {"100G", 12}})).back(), "Ethernet236");
+  EXPECT_EQ(names(ports_of("z9332f", {{"400G", 32}})).back(), "Ethernet248");
+  EXPECT_EQ(names(ports_of("z9664f", {{"400G", 64}})).back(), "Ethernet252");
+  EXPECT_EQ(names(ports_of("7060x6_64pe", {{"800G", 64}})).back(), "Ethernet504");
+  EXPECT_EQ(names(ports_of("7800r3_48cq2_lc", {{"100G", 48}})).back(), "Ethernet188");
+  EXPECT_EQ(names(ports_of("7280r4_64o", {{"400G", 64}})).back(), "Ethernet252");
   EXPECT_EQ(names(ports_of("sn4600c", {{"100G", 64}})).back(), "Ethernet252");
 }
 

@@ -250,6 +250,9 @@ TEST(SonicYang, accepts_what_is_written_for_every_switch) {
       two_tiers("sn5640", "200G", "sn6600_ld", "400G"),
       two_tiers("msn2700", "50G", "msn2700", "100G",
                 "[lossless]\npriorities = [0, 7]\n[plan]\nsonic_release = \"202012\"\n"),
+      two_tiers("z9332f", "100G", "z9664f", "400G"),
+      two_tiers("7060x6_64pe", "400G", "7060x6_64pe", "800G"),
+      two_tiers("7800r3_48cq2_lc", "100G", "7280r4_64o", "100G"),
       two_tiers("generic-32m", "100G", "research-4m", "100G", "[plan]\nwatchdog_action = \"alert\"\n"),
   };
   for (const auto& text : networks) {
@@ -314,6 +317,47 @@ TEST(SonicConfig, pools_fit_the_chip_in_whole_cells) {
       EXPECT_EQ(shared % row.cell, 0u) << row.model;
       EXPECT_LT(shared + number(pools["ingress_lossless_pool"], "xoff"), row.memory) << row.model;
     }
+  }
+}
+
+// buffers_defaults_t1.j2 of switches with Broadcom's chips: the ingress pool includes the headroom that all
+// share.
+TEST(SonicConfig, pool_includes_the_shared_headroom_where_the_chip_counts_so) {
+  for (const std::string model : {"z9332f", "z9664f", "7060x6_64pe", "7800r3_48cq2_lc", "7280r4_64o"}) {
+    const auto judged = planned(two_tiers(model, "100G", model, "100G"));
+    EXPECT_FALSE(judged->plan.has(Severity::fault)) << model;
+    const auto& kind = judged->plan.switches.front();
+    const auto config = json::parse(sonic_config(judged->plan, kind, kind.switches.front()));
+    const auto& pool = config["BUFFER_POOL"]["ingress_lossless_pool"];
+    EXPECT_EQ(number(pool, "xoff"), kind.split.headroom) << model;
+    EXPECT_EQ(number(pool, "size"), kind.split.shared + kind.split.headroom) << model;
+    EXPECT_LE(number(pool, "size"), kind.model->buffer_bytes) << model;
+  }
+}
+
+// pg_profile_lookup.ini of the same switches.
+TEST(SonicConfig, headroom_reaches_the_tables_of_chips_for_which_sonic_has_no_formula) {
+  struct Row {
+    const char *model, *speed, *cable;
+    std::uint64_t xoff;
+  };
+  for (const auto& row :
+       {Row{"z9332f", "100G", "5m", 68580}, Row{"z9332f", "100G", "300m", 117348},
+        Row{"z9332f", "400G", "40m", 201930}, Row{"z9332f", "400G", "300m", 373888},
+        Row{"z9664f", "100G", "5m", 129032}, Row{"z9664f", "100G", "300m", 240538},
+        Row{"z9664f", "400G", "40m", 424434}, Row{"z9664f", "400G", "300m", 817372},
+        Row{"7800r3_48cq2_lc", "100G", "300m", 110592}, Row{"7280r4_64o", "100G", "300m", 385024},
+        Row{"7280r4_64o", "400G", "300m", 1441792}}) {
+    const std::string model = row.model, ends = "_speed = \"" + std::string(row.speed) + "\"\n";
+    const auto judged =
+        planned("[leaf_spine]\nspines = 1\nleaves = 2\nhosts_per_leaf = 2\nhost" + ends + "spine" + ends +
+                "host_cable = \"" + row.cable + "\"\nspine_cable = \"" + row.cable + "\"\nleaf_model = \"" +
+                model + "\"\nspine_model = \"" + model + "\"\n");
+    for (const auto& kind : judged->plan.switches)
+      for (const auto& port : kind.ports) {
+        EXPECT_GE(port.xoff, row.xoff) << model << ' ' << row.speed << ' ' << row.cable;
+        EXPECT_LE(port.xoff, 3 * row.xoff) << model << ' ' << row.speed << ' ' << row.cable;
+      }
   }
 }
 
