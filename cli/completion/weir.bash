@@ -111,10 +111,12 @@ _weir() {
     plan)
       case $previous in
         -f | --format) _weir_choose "table json html" ;;
-        --sonic) _weir_directories ;;
-        -o | --output) _weir_files ;;
+        --sonic | --diff) _weir_directories ;;
+        --import | -o | --output) _weir_files ;;
+        --speed | --cable | --model) ;;
         *) if [[ $word == -* ]]; then
-          _weir_choose "--format --output --sonic --strict --no-failures --models --help"
+          _weir_choose "--format --output --sonic --diff --import --speed --cable --model --strict --no-failures --models
+            --help"
         else
           _weir_files
         fi ;;

@@ -105,6 +105,39 @@ TEST_F(PlanCommandTest, each_switch_gets_its_config_db) {
   EXPECT_TRUE(fs::exists(path("out/tor1-1/config_db.json")));
 }
 
+TEST_F(PlanCommandTest, differences_from_what_switches_have_are_printed_alone) {
+  ASSERT_EQ(run({shipped("fat-tree-320"), "--sonic", path("running"), "-o", path("plan.txt")}).status, 0);
+  const auto same = run({shipped("fat-tree-320"), "--diff", path("running")});
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_THAT(same.out, IsEmpty());
+  const auto file = path("running/tor1-1/config_db.json");
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  auto changed = text.str();
+  const auto at = changed.find("\"ecn\": \"ecn_all\"");
+  ASSERT_NE(at, changed.npos);
+  std::ofstream(file) << changed.replace(at, 16, "\"ecn\": \"ecn_none\"");
+  const auto one = run({shipped("fat-tree-320"), "--diff", path("running")});
+  EXPECT_THAT(one.out, testing::MatchesRegex(
+                           "tor1-1: WRED_PROFILE\\|WEIR_LOSSLESS_[0-9]+\\|ecn: ecn_none -> ecn_all\n"));
+  fs::remove(file);
+  EXPECT_EQ(run({shipped("fat-tree-320"), "--diff", path("running")}).status, 3);
+}
+
+TEST_F(PlanCommandTest, imported_cabling_is_planned) {
+  const auto lab = write("topology-data.json",
+                         R"({"type": "clab", "nodes": {"a": {"kind": "linux"}, "b": {"kind": "linux"}},
+      "links": [{"a": {"node": "s", "interface": "eth1"}, "z": {"node": "a", "interface": "eth1"}},
+                {"a": {"node": "s", "interface": "eth2"}, "z": {"node": "b", "interface": "eth1"}}]})");
+  const auto made = run({"--import", lab, "--model", "sn4700", "--speed", "400G", "-o", path("lab.toml")});
+  EXPECT_EQ(made.status, 0) << made.err;
+  const auto planned = run({path("lab.toml")});
+  EXPECT_EQ(planned.status, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("sn4700"));
+  EXPECT_EQ(run({"--import", path("lab.toml")}).status, 3);
+  EXPECT_EQ(run({"--speed", "400G", path("lab.toml")}).status, 2);
+}
+
 TEST_F(PlanCommandTest, network_with_faults_gets_no_configuration) {
   const auto ended = run({shipped("ring"), "--sonic", path("out"), "-f", "json"});
   EXPECT_EQ(ended.status, 1);

@@ -4,13 +4,17 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <tuple>
+#include <vector>
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/parse_words.hpp"
 #include "cli/weir/whole_file.hpp"
+#include "fabric/plan/config_difference.hpp"
 #include "fabric/plan/plan_network.hpp"
 #include "fabric/plan/report.hpp"
 #include "fabric/plan/sonic_config.hpp"
+#include "fabric/topology/cabling.hpp"
 #include "fabric/topology/read_network.hpp"
 
 namespace weir::command {
@@ -43,6 +47,10 @@ constexpr const char* plan_footer =
     "  weir plan network.toml                                the plan, as text\n"
     "  weir plan network.toml --format html -o plan.html     with pictures, for a browser\n"
     "  weir plan network.toml --sonic out                    out/SWITCH/config_db.json for each switch\n"
+    "  weir plan network.toml --diff running                 what that would change in "
+    "running/SWITCH/config_db.json\n"
+    "  weir plan --import running/*/config_db.json -o network.toml    the network file, from what switches "
+    "know\n"
     "  weir plan --models                                    the built-in switch models\n\n"
     "Exit status: 0 planned, also with warnings; 1 the planned network can lose packets or deadlock (with "
     "--strict: or\n"
@@ -50,7 +58,9 @@ constexpr const char* plan_footer =
     "written.";
 
 struct PlanCommand {
-  std::string file, format = "table", output, sonic_directory;
+  std::string file, format = "table", output, sonic_directory, diff_directory;
+  std::vector<std::string> imported;
+  fabric::CablingDefaults defaults;
   bool strict = false, no_failures = false, models = false;
 };
 
@@ -77,6 +87,41 @@ int write_sonic(const fabric::Plan& plan, const std::string& directory) {
   return 0;
 }
 
+// Prints what the plan would change in DIR/SWITCH/config_db.json. Reads every file before it prints anything.
+int print_difference(const fabric::Plan& plan, const std::string& directory) {
+  std::string out;
+  for (const auto& kind : plan.switches)
+    for (const auto node : kind.switches) {
+      const auto& name = (*plan.network)[node].name;
+      const auto path = (fs::path(directory) / name / "config_db.json").string();
+      const auto existing = read_whole_file(path);
+      if (!existing) return complain("plan", existing.error(), plan_bad_input);
+      const auto lines = fabric::config_difference(fabric::sonic_config(plan, kind, node), *existing);
+      if (!lines) return complain("plan", path + " is not a JSON object", plan_bad_input);
+      for (const auto& line : *lines) out += fmt::format("{}: {}\n", name, line);
+    }
+  return print_out("plan", out, 0, plan_not_written);
+}
+
+int run_import(const PlanCommand& command) {
+  fabric::Cabling cabling;
+  fabric::Complaints complaints;
+  for (const auto& path : command.imported) {
+    const auto text = read_whole_file(path);
+    if (!text) return complain("plan", text.error(), plan_bad_input);
+    fabric::read_cabling(*text, path, cabling, complaints);
+  }
+  if (!complaints.none()) {
+    std::fputs(complaints.text().c_str(), stderr);
+    return plan_bad_input;
+  }
+  cabling.guess_hosts();
+  const auto text = fabric::network_file(cabling, command.defaults);
+  if (command.output.empty() || command.output == "-") return print_out("plan", text, 0, plan_not_written);
+  const auto trouble = write_whole_file(command.output, text);
+  return trouble.empty() ? 0 : complain("plan", trouble, plan_not_written);
+}
+
 std::string report(const fabric::Plan& plan, const std::string& format) {
   if (format == "json") return fabric::json_report(plan);
   if (format == "html") return fabric::html_report(plan);
@@ -93,6 +138,13 @@ int run_plan(const PlanCommand& command) {
   fabric::PlanOptions options;
   if (command.no_failures) options.failures = fabric::FailureScope::none;
   const auto plan = fabric::plan_network(*network, options);
+  if (!command.diff_directory.empty()) {
+    for (const auto& finding : plan.findings)
+      if (finding.severity == fabric::Severity::fault) std::fputs(fabric::text(finding).c_str(), stderr);
+    if (plan.has(fabric::Severity::fault))
+      return complain("plan", "a network with faults has no configuration to compare", plan_unsafe);
+    return print_difference(plan, command.diff_directory);
+  }
   const auto text = report(plan, command.format);
   if (command.output.empty() || command.output == "-") {
     if (print_out("plan", text, 0, plan_not_written) != 0) return plan_not_written;
@@ -126,11 +178,27 @@ int plan(std::span<const std::string> arguments) {
       ->type_name("FILE");
   app.add_option("--sonic", command.sonic_directory, "write DIR/SWITCH/config_db.json for each switch")
       ->type_name("DIR");
+  app.add_option("--diff", command.diff_directory,
+                 "print what the plan would change in DIR/SWITCH/config_db.json, and nothing else")
+      ->type_name("DIR")
+      ->excludes("--sonic");
+  auto* imported =
+      app.add_option("--import", command.imported,
+                     "write a network file instead, from topology-data.json (containerlab), cables of "
+                     "NetBox, LLDP neighbors, or config_db.json (SONiC)")
+          ->type_name("FILE")
+          ->excludes(file);
+  for (const auto& [name, value, text] :
+       {std::tuple("--speed", &command.defaults.speed, "of links whose speed the imported files do not give"),
+        std::tuple("--cable", &command.defaults.cable, "of links whose length they do not give"),
+        std::tuple("--model", &command.defaults.model, "of switches whose model they do not give")})
+    app.add_option(name, *value, text)->needs(imported)->capture_default_str();
   app.add_flag("--strict", command.strict, "exit with 1 on warnings, too");
   app.add_flag("--no-failures", command.no_failures, "do not look for deadlocks after failed links");
   app.add_flag("--models", command.models, "list the built-in switch models, and exit");
   if (const auto ended = parse_words(app, "plan", arguments)) return *ended;
   if (command.models) return list_models();
+  if (imported->count() != 0) return run_import(command);
   if (file->count() == 0) return complain("plan", "which network? see weir plan --help", plan_misused);
   return run_plan(command);
 }
