@@ -65,4 +65,12 @@ std::string did_you_mean_option(std::string_view word, std::string_view help) {
   return did_you_mean(word, options_in(help));
 }
 
+std::string option_complaint(std::string_view word, std::string_view help) {
+  const std::string name(word.substr(0, word.find('=')));
+  const auto known = options_in(help);
+  if (std::ranges::find(known, name) == known.end())
+    return "unknown option " + name + did_you_mean_option(word, help);
+  return name + (name.size() == word.size() ? " needs a value" : " takes no value");
+}
+
 }  // namespace weir

@@ -17,4 +17,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 // equals sign.
 std::string did_you_mean_option(std::string_view word, std::string_view help);
 
+// What is wrong with an option that a reader of command lines did not take: the help does not name it
+// ("unknown option
+// --jsn; did you mean '--json'?"), or it names it, so that a value is missing or too much.
+std::string option_complaint(std::string_view word, std::string_view help);
+
 }  // namespace weir

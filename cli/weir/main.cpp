@@ -82,6 +82,11 @@ int dispatch(std::span<const std::string> arguments) {
     if (name == word)
       return function == nullptr ? become_other_program(word, arguments.subspan(1))
                                  : client::output_arrived("weir " + word, function(arguments.subspan(1)));
+  for (const std::string_view program : {"server", "cli", "benchmark", "check"})
+    if (word == program) {
+      std::fprintf(stderr, "weir: '%s' is no command; see weir-%s --help\n", word.c_str(), word.c_str());
+      return 2;
+    }
   std::vector<std::string_view> known{"help", "version"};
   for (const auto& subcommand : subcommands) known.push_back(subcommand.name);
   std::fprintf(stderr, "weir: '%s' is no command%s; see weir --help\n", word.c_str(),

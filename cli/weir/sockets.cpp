@@ -76,8 +76,7 @@ int sockets(std::span<const std::string> arguments) {
       continue;
     }
     if (word != "--help" && word != "-h")
-      return complain("sockets", "unknown option: " + word + did_you_mean_option(word, help) +
-                                     "; see weir sockets --help");
+      return complain("sockets", option_complaint(word, help) + "; see weir sockets --help");
     std::fputs(help.data(), stdout);
     return 0;
   }

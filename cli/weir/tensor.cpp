@@ -75,7 +75,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       if (!parse_number(words[++i], 1U, 1'000'000'000U, request.count))
         return std::unexpected("--count takes a number from 1 on");
     } else if (word.starts_with('-')) {
-      return std::unexpected("unknown option or missing value: " + word + did_you_mean_option(word, help));
+      return std::unexpected(option_complaint(word, help));
     } else {
       plain.push_back(word);
     }

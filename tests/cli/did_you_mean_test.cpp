@@ -30,6 +30,30 @@ TEST(WeirCommand, that_is_mistyped_is_answered_with_the_one_that_was_meant) {
   }
 }
 
+TEST(WeirCommand, words_all_complaints_about_options_alike) {
+  const struct {
+    std::vector<std::string> words;
+    std::string says;
+  } rows[] = {
+      {{"devices", "--jsn"},
+       "weir devices: unknown option --jsn; did you mean '--json'?; see weir devices --help\n"},
+      {{"devices", "--lib-dir"}, "weir devices: --lib-dir needs a value; see weir devices --help\n"},
+      {{"sockets", "--jsn"},
+       "weir sockets: unknown option --jsn; did you mean '--json'?; see weir sockets --help\n"},
+      {{"run", "--mtu"}, "weir run: --mtu needs a value; see weir run --help\n"},
+      {{"run", "--nothing-like-it"}, "weir run: unknown option --nothing-like-it; see weir run --help\n"},
+      {{"stat", "--jsn"}, "weir stat: unknown option --jsn; did you mean '--json'?; see weir stat --help\n"},
+      {{"rpc", "list", "--jsn"},
+       "weir rpc: unknown option --jsn; did you mean '--json'?; see weir rpc --help\n"},
+      {{"check"}, "weir: 'check' is no command; see weir-check --help\n"},
+  };
+  for (const auto& [words, says] : rows) {
+    const auto ended = run_weir(words);
+    EXPECT_EQ(ended.status, 2) << says;
+    EXPECT_EQ(ended.out, says);
+  }
+}
+
 TEST(ProgramsLikeRediss, answer_a_mistyped_option_with_the_one_that_was_meant) {
   const struct {
     std::string program, word, says;

@@ -40,5 +40,14 @@ TEST(DidYouMean, takes_options_from_the_help) {
   EXPECT_EQ(did_you_mean_option("--zzzzzzzz", help), "");
 }
 
+TEST(OptionComplaint, tells_an_unknown_option_from_one_without_its_value) {
+  constexpr std::string_view help = "  --json, --lib-dir DIR\n";
+  EXPECT_EQ(option_complaint("--jsn", help), "unknown option --jsn; did you mean '--json'?");
+  EXPECT_EQ(option_complaint("--zzzzzzzz=1", help), "unknown option --zzzzzzzz");
+  EXPECT_EQ(option_complaint("-x", help), "unknown option -x");
+  EXPECT_EQ(option_complaint("--lib-dir", help), "--lib-dir needs a value");
+  EXPECT_EQ(option_complaint("--json=3", help), "--json takes no value");
+}
+
 }  // namespace
 }  // namespace weir

@@ -77,8 +77,7 @@ int devices(std::span<const std::string> arguments) {
     } else if (arguments[i] == "--lib-dir" && i + 1 < arguments.size()) {
       library_directory = arguments[++i];
     } else {
-      return complain("devices", "unknown option or missing value: " + arguments[i] +
-                                     did_you_mean_option(arguments[i], help) + "; see weir devices --help");
+      return complain("devices", option_complaint(arguments[i], help) + "; see weir devices --help");
     }
   }
   auto all = hardware_devices("/sys");

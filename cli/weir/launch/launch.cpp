@@ -132,9 +132,8 @@ std::expected<std::span<const std::string>, int> read_launch_options(std::string
     }
     const bool behind = equals == std::string::npos;
     if (!known || option->value == nullptr || (behind && next + 1 == arguments.size()))
-      return std::unexpected(complain(subcommand, "unknown option or missing value: " + word +
-                                                      did_you_mean_option(word, help) + "; see weir " +
-                                                      std::string(subcommand) + " --help"));
+      return std::unexpected(complain(
+          subcommand, option_complaint(word, help) + "; see weir " + std::string(subcommand) + " --help"));
     const std::string given = behind ? arguments[++next] : word.substr(equals + 1);
     *option->value = option->list && !option->value->empty() ? *option->value + "," + given : given;
   }

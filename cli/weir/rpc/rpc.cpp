@@ -143,7 +143,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       if (error != std::errc() || end != text.data() + text.size() || !fits)
         return std::unexpected("--timeout takes seconds above 0, and 1000000 at most");
     } else if (word.starts_with("--")) {
-      return std::unexpected("unknown option or missing value: " + word + did_you_mean_option(word, help));
+      return std::unexpected(option_complaint(word, help));
     } else {
       plain.push_back(word);
     }
