@@ -18,7 +18,7 @@ constexpr std::string_view style = R"(
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1120px; margin: 2em auto 4em; padding: 0 1.2em; background: var(--page); }
 h1 { margin: 0; font-size: 1.7em; } h2 { margin: 2.2em 0 .5em; font-size: 1.2em; border-bottom: 1px solid var(--edge); padding-bottom: .2em; }
 h3 { margin: 1.6em 0 .3em; font-size: 1.02em; } .sub { color: var(--quiet); margin: .2em 0 1.2em; } code { font-size: .92em; }
-figure { margin: 1em 0; padding: .8em 1em .6em; border: 1px solid var(--edge); border-radius: 10px; background: var(--card); }
+figure { overflow-x: auto; margin: 1em 0; padding: .8em 1em .6em; border: 1px solid var(--edge); border-radius: 10px; background: var(--card); }
 figcaption { color: var(--quiet); font-size: .88em; margin-top: .3em; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(158px, 1fr)); gap: 12px; margin: 1em 0; }
 .tile { border: 1px solid var(--edge); border-radius: 10px; padding: .5em .8em; background: var(--card); }
@@ -31,7 +31,7 @@ ul.list li.fault { border-color: var(--bad); } ul.list li.warning { border-color
 table { border-collapse: collapse; font-size: .9em; margin: .6em 0; } td, th { padding: .16em .75em; text-align: right; }
 th { border-bottom: 1px solid var(--edge); font-weight: 600; } td:first-child, th:first-child { text-align: left; }
 tr.chosen { background: #59a14f33; font-weight: 600; } td.bar { background: linear-gradient(var(--shared), var(--shared)) no-repeat; }
-svg { width: 100%; height: auto; display: block; font: 12px system-ui, sans-serif; } svg text { fill: currentColor; }
+svg { width: 100%; min-width: 760px; height: auto; display: block; font: 12px system-ui, sans-serif; } svg text { fill: currentColor; }
 svg .title { font-size: 14px; font-weight: 600; } svg .quiet { fill: var(--quiet); } svg .small { font-size: 10.5px; }
 svg .over { paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
 svg .alarm { fill: var(--bad); font-weight: 600; }

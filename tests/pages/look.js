@@ -22,6 +22,8 @@
     const frame = drawing.getBoundingClientRect();
     texts.forEach((text, i) => {
       const box = boxes[i];
+      // A drawing that shrinks with the screen takes its words along.
+      if (shown(box) && box.height < 8 && box.width > box.height) complaints.push(`too small: "${words(text)}"`);
       if (shown(box) && (box.left < frame.left - 1 || box.right > frame.right + 1))
         complaints.push(`cut off: "${words(text)}"`);
     });

@@ -75,9 +75,10 @@ class Pages(unittest.TestCase):
         page.write_text("""<!doctype html><html><head><meta name="viewport" content="width=device-width"></head><body>
             <svg width="300" height="60"><text x="10" y="30">one label</text><text x="20" y="32">another</text>
               <text x="290" y="55">cut at the edge</text></svg>
+            <svg width="30" viewBox="0 0 300 60"><text x="10" y="30">shrunk</text></svg>
             <p style="color: #bbb">hardly there</p><div style="width: 3000px">wide</div></body></html>""", encoding="utf-8")
         complaints = "\n".join(seen(page, WIDE, False)["complaints"])
-        for wanted in ('overprinted: "one label" and "another"', 'cut off: "cut at the edge"', "wider than the screen",
+        for wanted in ('overprinted: "one label" and "another"', 'cut off: "cut at the edge"', "wider than the screen", 'too small: "shrunk"',
                        '"hardly there"'):
             self.assertIn(wanted, complaints)
 
