@@ -95,7 +95,9 @@ Attachment::~Attachment() {
     open = connections_;
     for (auto& [slot, dial] : dials_) {
       for (auto& waiter : dial.waiters) {
-        waiter->result = failure(std::errc::not_connected, "this process has detached from the link");
+        // In place: GCC 12 sees an overflow (its bug 105651) where the text is moved into the optional.
+        waiter->result.emplace(std::unexpect, std::errc::not_connected,
+                               "this process has detached from the link");
       }
     }
   }

@@ -176,10 +176,10 @@ std::vector<FoundPlace> find_inside(const SortedSet& zset, const SearchOptions& 
   const std::size_t enough = options.any ? options.most : 0;
   std::vector<FoundPlace> found;
   for (const auto [low, high] : geo::ranges_around(options.shape)) {
-    const std::size_t first = zset.count_scores([low = low](double score) { return score < low; });
+    const std::size_t first = zset.count_scores([least = low](double score) { return score < least; });
     zset.for_each(Ranks{first, zset.size()}, Walk::forward,
-                  [&, high = high](const StoredText& member, double score) {
-                    if (score >= high) return false;
+                  [&, limit = high](const StoredText& member, double score) {
+                    if (score >= limit) return false;
                     FoundPlace one{member, score, geo::place_of(score), 0};
                     if (options.shape.holds(one.place, one.away)) found.push_back(one);
                     return enough == 0 || found.size() < enough;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_kept = 64;
 constexpr std::int64_t keep_ms = 10'000;
-constexpr std::int64_t soon_ms = 100;
+constexpr std::int64_t next_step_ms = 100;
 
 class AllMigrations final : public Migrations, private Links, private TargetLink::User {
  public:
@@ -129,7 +129,7 @@ std::int64_t AllMigrations::next_look_ms() const {
   const auto sooner = [&next](std::int64_t at) { next = next == 0 ? at : std::min(next, at); };
   for (const auto& [client, migration] : running_) sooner(migration->next_look_ms());
   if (!kept_.empty()) sooner(kept_.front().since_ms + keep_ms);
-  if (!over_.empty() || !ended_.empty()) sooner(server_.now_ms + soon_ms);
+  if (!over_.empty() || !ended_.empty()) sooner(server_.now_ms + next_step_ms);
   return next;
 }
 

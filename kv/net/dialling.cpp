@@ -18,7 +18,7 @@ namespace weir::kv {
 
 namespace {
 
-constexpr int keepalive_s = 60;
+constexpr int link_keepalive_s = 60;
 
 // Makes a connection from a connected TCP socket.
 using Finish = std::function<Opened<std::unique_ptr<Connection>>(asio::ip::tcp::socket, TcpNames)>;
@@ -60,7 +60,7 @@ class TcpDialling final : public Dialling {
     asio::error_code error;
     state.socket.native_non_blocking(true, error);
     if (error) return std::unexpected(error.message());
-    tune_tcp(state.socket.native_handle(), keepalive_s);
+    tune_tcp(state.socket.native_handle(), link_keepalive_s);
     TcpNames names = tcp_names(state.socket.native_handle());
     return state.finish(std::move(state.socket), std::move(names));
   }

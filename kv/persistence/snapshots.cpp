@@ -160,11 +160,11 @@ const Snapshot* Snapshots::current() const {
 
 SnapshotFile::Outcome write_snapshot(Server& server, std::uint32_t number, Snapshot::Use use,
                                      SnapshotFile::Choice choice) {
-  constexpr std::size_t ahead_of_disk = 16 << 20;
+  constexpr std::size_t unwritten_limit = 16 << 20;
   SnapshotFile::Outcome outcome;
   SnapshotFile file(std::move(choice), [&outcome](SnapshotFile::Outcome what) { outcome = std::move(what); });
   Snapshot snapshot(server, number, use, [&file](rdb::Encoded chunk) { file.add(std::move(chunk)); });
-  while (snapshot.step() && !file.failed()) file.wait_until_below(ahead_of_disk);
+  while (snapshot.step() && !file.failed()) file.wait_until_below(unwritten_limit);
   file.finish();
   file.join();
   return outcome;

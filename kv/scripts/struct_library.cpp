@@ -294,10 +294,10 @@ int struct_size(lua_State* lua) {
 }  // namespace
 
 int open_struct(lua_State* lua) {
-  constexpr luaL_Reg functions[] = {
+  constexpr luaL_Reg library[] = {
       {"pack", pack_struct}, {"unpack", unpack_struct}, {"size", struct_size}, {nullptr, nullptr}};
   lua_newtable(lua);
-  luaL_register(lua, nullptr, functions);
+  luaL_register(lua, nullptr, library);
   return 1;
 }
 
