@@ -64,7 +64,7 @@ class Addresses : public testing::Test {
   }
   void TearDown() override {
     if (device_ == nullptr) return;
-    place_of("127.0.0.1");  // whoever looks hears of all changes: the next test is told of none of this one's
+    place_of("127.0.0.1");  // reports all changes up to here, so the next test sees none of them
     ibv_close_device(device_);
   }
   int place_of(const char* address) const {
@@ -110,7 +110,7 @@ TEST_F(Addresses, that_come_after_the_device_was_opened_are_gids_that_programs_h
   ASSERT_GE(before, 0);
   EXPECT_EQ(place_of("10.9.9.1"), -1);
   OwnNetwork::add("10.9.9.1");
-  expect_gid_change();  // nobody has looked
+  expect_gid_change();  // not queried yet
   EXPECT_GE(place_of("10.9.9.1"), 0);
   EXPECT_EQ(place_of("127.0.0.1"), before);
   OwnNetwork::remove();
@@ -145,7 +145,7 @@ TEST_F(Addresses, the_active_mtu_follows_the_interface_of_an_address_that_others
   for (const Row& row : rows) {
     SCOPED_TRACE(row.interface);
     OwnNetwork::set_mtu(row.interface);
-    expect_event(IBV_EVENT_PORT_ACTIVE);  // nobody has looked
+    expect_event(IBV_EVENT_PORT_ACTIVE);  // not queried yet
     EXPECT_EQ(active_mtu(), row.active);
   }
   OwnNetwork::remove();

@@ -46,7 +46,7 @@ struct Acknowledge {
 };
 using EventRef = std::unique_ptr<rdma_cm_event, Acknowledge>;
 
-// A channel whose next event is waited for, not for ever.
+// A channel; waits for its next event for a limited time.
 class Events {
  public:
   Events() : channel_(rdma_create_event_channel()) { EXPECT_NE(channel_, nullptr) << std::strerror(errno); }
@@ -81,7 +81,7 @@ class Events {
   rdma_event_channel* channel_;
 };
 
-// Owns an identifier and its queue pair. Events of it must be acknowledged first.
+// Owns an identifier and its queue pair. Acknowledge its events first.
 class IdRef {
  public:
   IdRef() = default;

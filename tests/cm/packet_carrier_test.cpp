@@ -102,7 +102,7 @@ class Port final : public verbs::ManagementPort {
     sent.push_back({to.destination, to.process, {mad.begin(), mad.end()}});
   }
   bool is_ours(const verbs::GidBytes& address) override { return address != stranger; }
-  // Of a process of another user, by its number.
+  // From another user's process, by its number.
   bool serve(const std::string& service) override { return services.emplace(service, serving).second; }
   void stop_serving(const std::string& service) override { services.erase(service); }
   bool find_server(const std::string& service, std::function<void(std::uint64_t)> found) override {
@@ -153,7 +153,7 @@ class Carrier : public testing::Test {
   Carrier() { end_ = std::dynamic_pointer_cast<RemoteHost>(carrier.host({.ip = ours}, {.ip = theirs})); }
 
   void send(const CmMessage& message) { carrier.send(*end_, message); }
-  // Of a peer: whatever it says, to us.
+  // From a peer to us, with any content.
   void arrive(const CmMessage& message, const IpBytes& sender = theirs, std::uint64_t process = 0) {
     const auto mad =
         wire::encode_mad(mad_of(message, {.source = sender, .destination = ours, .guid = 1}, 42));
@@ -236,7 +236,7 @@ TEST_P(Answers, of_strangers_end_nothing) {
   EXPECT_NE(from[0], end_) << "it was taken for the one who was asked";
 }
 
-// The answer that an MRA promises may be lost: who waits for it minutes and asks no more never hears it.
+// The reply that an MRA promises may be lost: a requester that stops asking would never get it.
 TEST_F(Carrier, asks_on_slowly_behind_an_mra) {
   send(request());
   arrive(answer(MessageType::mra));
@@ -267,7 +267,7 @@ TEST_F(Carrier, gives_a_repeated_request_its_final_answer_again) {
     ASSERT_EQ(port.sent.size(), 2u);
     EXPECT_EQ(port.sent[1].mad, port.sent[0].mad);
     EXPECT_EQ(port.sent[1].to, theirs);
-    // A request of the same number of somebody else is another one.
+    // The same request number from another sender is another request.
     arrive(their_request(type), stranger);
     EXPECT_EQ(received.size(), 2u);
   }
@@ -377,7 +377,7 @@ TEST_F(Carrier, finds_the_process_that_listens_on_the_address_before_one_that_li
     std::uint16_t port;
     bool v6_only;
   };
-  // The number of a process: its row here, from 1.
+  // The number of a process is its row here, from 1.
   const Row rows[] = {{"one address", ours, 1, false},          {"another address", theirs, 1, false},
                       {"all of IPv4", any_v4().ip, 1, false},   {"all of IPv6", any_v6().ip, 1, true},
                       {"all of both", any_v6().ip, 2, false},   {"one address", ours, 2, false},

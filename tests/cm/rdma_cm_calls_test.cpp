@@ -178,7 +178,7 @@ TEST_F(Multicast, members_with_a_queue_pair_receive_what_is_sent_to_the_group) {
 }
 
 TEST_F(Multicast, a_group_that_there_is_no_place_for_is_an_event_of_its_own) {
-  ::setenv("WEIR_WIRE", "0", 1);  // nothing of it leaves this host
+  ::setenv("WEIR_WIRE", "0", 1);  // no packet leaves this host
   const IdRef id = member();
   make_qp(id);
   ibv_device_attr device{};

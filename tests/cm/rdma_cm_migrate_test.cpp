@@ -21,7 +21,7 @@ TEST_F(Migrating, takes_queued_events_to_the_new_channel) {
   server_.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
-// Who migrates may be the one who reads the new channel.
+// The thread that migrates may also read the new channel.
 TEST_F(Migrating, waits_for_events_taken_before_it_and_for_none_that_come_to_the_new_channel) {
   Events left;
   const IdRef listener = make_listener(left);

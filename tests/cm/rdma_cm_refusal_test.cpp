@@ -38,7 +38,7 @@ TEST_F(RdmaCmRefuses, a_bound_address_that_does_not_listen_rejects_too) {
   client_.expect(RDMA_CM_EVENT_REJECTED, 8);
 }
 
-// Not a listener that nobody finds.
+// Not a listener that cannot be found.
 TEST_F(RdmaCmRefuses, listening_that_cannot_be_made_known_and_may_be_tried_again) {
   const IdRef listener = make_id(server_);
   auto any = loopback(0);

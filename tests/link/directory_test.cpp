@@ -162,7 +162,7 @@ TEST_F(LinkDirectory, attaching_and_detaching_at_once_from_many_threads_never_fa
 }
 
 TEST_F(LinkDirectory, a_default_directory_that_another_user_took_is_passed_over) {
-  std::filesystem::create_directory(directory());  // ours, and so another's to a user of the next number
+  std::filesystem::create_directory(directory());  // ours, so the user with the next number does not own it
   const std::string own = directory() + "/run";
   std::filesystem::create_directory(own);
   EXPECT_EQ(usable_directory(directory(), own, ::geteuid()), directory());
@@ -234,7 +234,7 @@ TEST_F(LinkDirectory, shared_by_two_network_namespaces_shows_neither_the_other) 
   EXPECT_EQ((*ours)->occupied().size(), 1u);
 }
 
-// A process that attached as root and is nobody since; then `does` runs in it, told of our slot.
+// A process that attached as root and became nobody; then `does` runs in it, with our slot.
 class GaveUpRights {
  public:
   template <class Does>

@@ -103,7 +103,7 @@ TEST_F(Faults, a_caller_that_sends_garbage_for_a_hello_is_dropped_and_nobody_els
   ASSERT_TRUE(b);
   EXPECT_TRUE(connect(**b, a->slot())->call(1, {}, 10s));
   EXPECT_EQ(a->connected(9), nullptr);
-  a.reset();  // before b, whose end would otherwise be reported
+  a.reset();  // before b, or the end of b would be reported
 }
 
 TEST_F(Faults, garbage_after_the_hello_ends_that_neighbour_only) {
@@ -216,7 +216,7 @@ TEST_F(Faults, an_idle_link_never_wakes) {
   const auto before = switches_of_link_thread(*a);
   observe(100ms);
   const auto after = switches_of_link_thread(*a);
-  EXPECT_LE(after - before, 3u);  // those of the second look itself
+  EXPECT_LE(after - before, 3u);  // those that the second count itself opens
 }
 
 TEST_F(Faults, out_of_descriptors_a_caller_waits_without_our_spinning_and_is_served_when_there_are_some) {

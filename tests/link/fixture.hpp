@@ -31,7 +31,7 @@ inline std::uint64_t event_count(int fd) {
   return ::read(fd, &count, sizeof count) == sizeof count ? count : 0;
 }
 
-// Greeting of a text and a copy of one descriptor.
+// A greeting with a text and a copy of one descriptor.
 inline Greeting greeting(std::string_view body, int fd) {
   Greeting made;
   const auto raw = bytes(body);

@@ -73,7 +73,7 @@ TEST_F(GuardedMappingTest, its_place_is_used_again) {
   for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(GuardedMapping::of_file(file.get(), file_size)) << i;
 }
 
-// What is none of our business ends the process as it would without us.
+// A fault that is not ours ends the process as it would without us.
 using GuardedMappingDeathTest = GuardedMappingTest;
 TEST_F(GuardedMappingDeathTest, leaves_other_bus_errors_to_the_program) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -88,7 +88,7 @@ TEST_F(Link, connecting_from_both_sides_at_once_leaves_one_connection_and_none_g
     EXPECT_EQ(b->connected(a->slot()), *to_a);
     a.reset();
     b.reset();
-    gone = 0;  // whether b hears of a's end before its own is a matter of time
+    gone = 0;  // b may or may not learn of a's end before its own
   }
 }
 

@@ -127,7 +127,7 @@ TEST_P(OnLoopback, a_run_arrives_as_the_datagrams_that_it_is_made_of) {
   EXPECT_EQ(all, sent);
 }
 
-// The ICRC is over addresses and, of IPv4, an ID that nobody sees: what the kernel sends is what was assumed.
+// The ICRC covers the addresses and IPv4's ID, which a sender cannot see: the kernel sends what was assumed.
 TEST_P(OnLoopback, the_kernel_numbers_packets_as_their_icrc_says) {
   const wire::IcrcRoute icrc({.source = route().source,
                               .destination = route().destination,

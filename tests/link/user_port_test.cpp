@@ -46,7 +46,7 @@ struct Came {
   UserPort::Arrival arrival;
 };
 
-// A process's end of it: its slot's name, and what came.
+// A process's end: its slot's name, and the packets that arrived.
 struct End {
   explicit End(Slot in, uid_t own_user = ::geteuid() + 1) : slot(in) {
     auto held = hold_name(name_of_slot(slot));
@@ -200,7 +200,7 @@ TEST_F(Users, find_a_service_and_whose_it_is) {
 
 // ---- strangers
 
-// A socket of the test's own that has come to slot 1.
+// The test's own socket, bound as slot 1.
 struct Caller {
   explicit Caller(const std::string& name = name_of_slot(1)) {
     auto connected = connect_to_name(name);

@@ -284,7 +284,7 @@ TEST_F(AtomicRights, an_address_that_its_region_shifts_still_works) {
 
 // ---- the lock
 
-// Takes the lock in a thread of its own, as if that were stopped in the middle of an atomic.
+// Takes the lock in another thread, as if that thread were stopped within an atomic.
 class LockHolder {
  public:
   explicit LockHolder(AtomicLock& lock)

@@ -75,7 +75,7 @@ TEST_F(MarkingSwitch, slows_the_sender_down_until_it_has_marked_nothing_for_a_wh
   EXPECT_EQ(a->qp().counters().notifications_in.read(), 20u);
   const auto asked_after = [&](std::uint64_t ns) {
     host.advance(ns);
-    for (const OnWire& packet : write(64)) deliver(packet);  // who sends asks
+    for (const OnWire& packet : write(64)) deliver(packet);  // the sender asks
     carry();
     return window();
   };

@@ -14,7 +14,7 @@ struct Case {
 
 class Corruption : public TwoNics, public testing::WithParamInterface<Case> {
  protected:
-  // Where shared words of the target stand: its contexts, and the beginning of its rings.
+  // Offsets of the target's shared words: its contexts, and the beginning of its rings.
   std::vector<std::uint32_t*> words_of(Endpoint& target, SharedReceiveQueue* srq) {
     SegmentHeader& header = b_nic.adapter().segment().header();
     std::vector<std::uint32_t*> words;
@@ -93,7 +93,7 @@ TEST_P(Corruption, of_shared_words_does_not_harm_the_initiator) {
   }
 }
 
-// All but what says who is inside: for those it waits, as long as they live.
+// All but the words that name processes inside: the target waits for those while they live.
 TEST_P(Corruption, of_shared_words_does_not_harm_the_owner) {
   const Victim victim = GetParam().victim;
   const QpType type = victim == Victim::datagrams ? QpType::ud : QpType::rc;

@@ -186,7 +186,7 @@ TEST_P(DatagramPackets, that_are_damaged_or_of_another_kind_change_nothing) {
     cut.bytes.resize(bytes);
     arrive(cut);
   }
-  // A connection's message to a queue pair that has none, whole.
+  // A whole message of a connection, to a queue pair without a connection.
   connect_hosts();
   ASSERT_EQ(a->send(9, from.sge(0, 64)), PostResult::ok);
   OnWire of_a_connection = wire.front();

@@ -25,7 +25,7 @@ TEST_F(Errors, moving_to_error_flushes_sends_and_receives_in_order) {
 struct RacedChange {
   const char* name;
   QpState from, to;
-  bool reported_first;  // that it is in error, ahead of the change
+  bool reported_first;  // the error is reported before the change
 };
 class RacedChanges : public Errors, public testing::WithParamInterface<RacedChange> {};
 

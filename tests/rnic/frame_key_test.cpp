@@ -63,7 +63,7 @@ TEST(FrameKey, of_a_frame_cut_short_has_what_is_whole) {
        {FrameShape{.ip = 4}, FrameShape{.ip = 6}, FrameShape{.vlan = 7, .ip = 4, .options = 8}}) {
     const std::vector<std::byte> whole = frame(shape);
     for (std::size_t length = ethernet_header_bytes; length < whole.size(); ++length) {
-      // A copy of its own: a sanitizer sees each byte that is read beyond it.
+      // A separate copy, so that a sanitizer sees any read beyond it.
       const std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
       const FrameKey key = frame_key(part);
       EXPECT_EQ(key.source_mac[5], 0x30);

@@ -164,7 +164,7 @@ TEST_F(Lifetime, error_and_reset_that_wait_hold_up_nothing_else) {
   }
 }
 
-// Whoever reported it may be stopped before it has left.
+// The process that reported it may be stopped before it leaves.
 TEST_F(Lifetime, a_fault_is_told_at_once_and_receives_are_flushed_when_the_peer_has_left) {
   connect_pair();
   Memory from(a_nic, 64), to(b_nic, 64);

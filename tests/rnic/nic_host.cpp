@@ -91,7 +91,7 @@ class MemoryPeer final : public Peer {
     });
   }
   Host& host_;
-  const Slot from_;  // whose view of the target this is
+  const Slot from_;  // the process that sees the target this way
 };
 
 // ---- Nic

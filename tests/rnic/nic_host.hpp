@@ -56,14 +56,14 @@ class Nic final : public HostPort {
   std::uint64_t known_process_in(Slot) override { return known_process; }
   bool is_ours(const Gid& address) override { return address != foreign; }
 
-  // Of another user, in whatever slot; by default there is none.
+  // A process of another user, in any slot; absent by default.
   std::uint64_t known_process = 0;
-  Gid foreign{};  // an address that is none of this host's
+  Gid foreign{};  // an address of another host
   // What it sends to other hosts; by default that is lost.
   std::function<void(const PacketRoute&, std::span<const PacketRun>)> on_packets;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
   std::function<bool(Slot)> on_reach;
-  // On-demand memory that is not there; by default all of it is.
+  // On-demand memory that is missing; by default none is missing.
   std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
 
   int channel_events(std::uint32_t channel);  // raised since the last call
@@ -97,7 +97,7 @@ class Host {
   // The next process moves into the slot of a killed one.
   Nic& replace(Nic& killed);
 
-  // Delivers what NICs told each other; true if there was something.
+  // Delivers the messages between NICs; true if there were any.
   bool pump();
   // Moves the clock, running the deadlines on the way.
   void advance(std::uint64_t ns);

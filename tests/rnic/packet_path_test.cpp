@@ -200,7 +200,7 @@ TEST_F(TwoHosts, a_peer_that_answers_nothing_is_given_up) {
   EXPECT_EQ(a->qp().state(), QpState::err);
 }
 
-// Nobody polls here. A message's deadline may be later than that of an answered one, whose timer still runs.
+// No polling here. The timer of an answered message may still run, with an earlier deadline than ours.
 TEST_F(TwoHosts, a_timer_of_an_answered_message_starts_that_of_the_next) {
   connect_hosts();
   Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
@@ -284,7 +284,7 @@ TEST_F(TwoHosts, packets_of_strangers_change_nothing) {
   EXPECT_EQ(to.part(0, 64), from.part(0, 64));
 }
 
-// Their ICRC is right: somebody made them up who knows how. One thing is wrong in each.
+// Forged with a valid ICRC; one field is wrong in each.
 TEST_F(TwoHosts, forged_requests_whose_sender_is_not_the_peer_change_nothing) {
   connect_hosts();
   Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
@@ -312,7 +312,7 @@ TEST_F(TwoHosts, forged_requests_whose_sender_is_not_the_peer_change_nothing) {
   EXPECT_TRUE(wire.empty()) << "a stranger was answered";
   EXPECT_EQ(to.part(0, 64), std::vector<std::byte>(64));
   EXPECT_EQ(b->qp().state(), QpState::rts);
-  // Of the peer itself, but not the next: it is told, and nothing is executed.
+  // From the peer, but out of sequence: it is NAKed, and nothing is executed.
   forge(set(11, std::to_integer<unsigned>(good.bytes[11]) + 1));
   EXPECT_EQ(wire.size(), 1u);
   wire.clear();

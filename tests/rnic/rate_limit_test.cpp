@@ -140,7 +140,7 @@ TEST_F(RateLimits, waiting_for_ones_turn_is_no_retry) {
   EXPECT_EQ(a->qp().counters().no_responses.read(), 0u);
 }
 
-// Unreliable connections: nobody says that a message did not arrive.
+// Unreliable connections: a lost message is not reported.
 struct Loss {
   const char* name;
   void (*cause)(Host&, Nic& away, Endpoint& target);
@@ -180,7 +180,7 @@ TEST_P(LostMessages, take_of_the_rate_what_those_take_that_arrive) {
   EXPECT_FALSE(b->poll_recv());
 }
 
-// The static rate of a datagram's path, which its address handle says.
+// A datagram's static rate, from its address handle.
 class DatagramRates : public TwoNics {
  protected:
   DatagramRates() {

@@ -62,7 +62,7 @@ bool mends_nothing(std::uintptr_t, const sigset_t&) {
   return false;
 }
 
-// In a process of its own, as they stay.
+// In a separate process, because the handlers stay.
 TEST(FaultMenders, whoever_comes_when_there_is_no_more_room_hears_so) {
   const auto fill = [] {
     bool room = mend_faults(SIGSEGV, mends_nothing<0>) && mend_faults(SIGSEGV, mends_nothing<1>) &&
@@ -183,7 +183,7 @@ TEST_F(TrappedCopy, looks_at_the_program_again_after_a_millisecond) {
   ::sigaction(SIGSEGV, &ours, nullptr);
 }
 
-// What is none of our business ends the process as it would without us.
+// A fault that is not ours ends the process as it would without us.
 using TrappedCopyDeathTest = TrappedCopy;
 TEST_F(TrappedCopyDeathTest, leaves_faults_of_other_memory_to_the_program) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -18,7 +18,7 @@ struct OnWire {
   std::uint16_t id = 0;
   std::uint32_t interface = 0;
   std::uint8_t traffic_class = 0;
-  std::uint64_t process = 0;  // by whose number the receiver knows the sender
+  std::uint64_t process = 0;  // the number by which the receiver knows the sender
   Slot slot = 0;
 };
 
@@ -98,7 +98,7 @@ class TwoHosts : public TwoNics {
     const PacketDatagram datagram = datagram_of(packet);
     (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
   }
-  // Gives a packet that was changed the ICRC of a whole one.
+  // Gives a changed packet a valid ICRC.
   static void sign(OnWire& packet) {
     const std::span<const std::byte> bytes(packet.bytes);
     const wire::IcrcRoute icrc({.source = packet.source,

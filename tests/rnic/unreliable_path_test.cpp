@@ -75,7 +75,7 @@ TEST_P(EachKind, delivers_every_size_and_is_complete_when_it_is_sent) {
 
 constexpr std::uint64_t messages = 3, packets_each = 4, bytes_each = (packets_each - 1) * 1024 + 100;
 
-// What a network may do to each packet in turn, and which of the messages survive it.
+// What the network does to each packet in turn, and which messages survive.
 TEST_P(EachKind, loses_the_message_of_a_lost_packet_and_no_other) {
   for (std::uint64_t lost = 0; lost < messages * packets_each; ++lost) {
     SCOPED_TRACE(lost);
@@ -155,7 +155,7 @@ TEST_P(EachKind, is_lost_where_no_receive_is_posted_and_the_next_is_not) {
   EXPECT_EQ(b->qp().counters().requests_dropped.read(), writes() ? 1 : packets_each);
 }
 
-// IBA 9.9.3.1, class D: the message is dropped, and nobody is told.
+// IBA 9.9.3.1, class D: the message is dropped silently.
 TEST_F(UnreliableHosts, a_refused_message_is_dropped_and_its_receive_waits_for_the_next) {
   ASSERT_EQ(b->recv(5, {to.sge(0, 100)}), PostResult::ok);
   ASSERT_EQ(a->write(1, from.sge(0, 64), to.addr(), to.key() + 1), PostResult::ok);

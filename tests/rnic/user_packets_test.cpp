@@ -14,7 +14,7 @@ class TwoUsers : public TwoHosts {
     a_number = of_a;
     b_number = of_b;
   }
-  // One write of a's that b has not got yet.
+  // A write by a that has not reached b yet.
   OnWire one_write() {
     from.fill(1);
     EXPECT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);

@@ -185,7 +185,7 @@ TEST_P(XrcGuest, what_a_killed_guest_was_inside_of_is_free_again) {
   std::uint32_t hint = 0;
   SegmentHeader& header = c_nic.adapter().segment().header();
   ASSERT_NE(c_nic.peer(a_nic.slot(), HostPort::Wait::no), nullptr);
-  // What a SIGKILL leaves of the scope: it never ends.
+  // After a SIGKILL the scope never ends.
   alignas(GuestOperation) std::byte never_ends[sizeof(GuestOperation)];
   ASSERT_TRUE((new (never_ends) GuestOperation(header, pair.sender->qpn(), hint))->inside());
   host.kill(a_nic);

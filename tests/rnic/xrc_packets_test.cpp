@@ -8,7 +8,7 @@ namespace {
 
 const std::vector<std::size_t> sizes = {0, 1, 3, 4, 1023, 1024, 1025, 4097, 65'537, 150'000};
 
-// Whose the SRQs are, and how the queue pair's process reaches their memory.
+// The owner of the SRQs, and how the queue pair's process reaches their memory.
 enum class Owner : std::uint8_t { own_process, another_mapped, another_copied };
 
 // A sender on a; a target on b; two SRQs on b, or in another process of b's host.

@@ -13,7 +13,7 @@
 
 namespace weir::rsocket {
 
-using Told = std::pair<std::uint32_t, std::uint64_t>;  // events, and whose
+using Told = std::pair<std::uint32_t, std::uint64_t>;  // events, and their user data
 
 // What repoll_create() makes, with each member's number as its data.
 class Set {

@@ -247,7 +247,7 @@ TEST(EventPoll, tells_of_a_connection_that_was_made_without_waiting_and_of_one_r
     }
     if (to.sin_port == nobody.sin_port) set.add(client, EPOLLOUT);
     std::vector<Told> told;
-    for (;;) {  // an event of the refused one may still be told, which says nothing of this
+    for (;;) {  // the refused connection may still have an event, which does not matter here
       told = set.wait();
       pollfd one{.fd = client.get(), .events = POLLOUT, .revents = 0};
       if (!told.empty() && ::rpoll(&one, 1, 0) == 1) break;

@@ -41,7 +41,7 @@ TEST(EventPoll, gives_each_of_two_sleepers_one_of_two_one_shot_members) {
   EXPECT_THAT(told, UnorderedElementsAre(in(first.server), in(second.server)));
 }
 
-// While one thread works on what it was told, another that sleeps must hear of the rest.
+// While one thread handles its events, another that sleeps must get the rest.
 TEST(EventPoll, hands_the_watch_over_to_a_sleeper) {
   Pair first, second;
   Set set;
@@ -50,7 +50,7 @@ TEST(EventPoll, hands_the_watch_over_to_a_sleeper) {
   auto one = set.begin_wait();
   auto other = set.begin_wait();
   send(first.client, "x");
-  // One of them is back with the first member; nobody else looks at the second.
+  // One thread is back with the first member; no other thread looks at the second.
   std::future<std::vector<Told>>* left = nullptr;
   while (left == nullptr) {
     if (one.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready) left = &other;
@@ -93,7 +93,7 @@ TEST(EventPoll, ends_the_waits_of_one_that_is_closed) {
   EXPECT_EQ(waits.get(), EBADF);
 }
 
-// Bytes from many clients through one set, which mostly sleeps; every byte must be told of.
+// Bytes from many clients through one set, which mostly sleeps; no byte may be missed.
 TEST(EventPoll, loses_no_event_under_load) {
   constexpr int streams = 12, messages = 300;
   std::vector<Pair> pairs(streams);

@@ -87,7 +87,7 @@ inline bool sleeps(pid_t thread) {
   return name_end != std::string::npos && text.substr(name_end + 2, 1) == "S";
 }
 
-// poll() of one; what of `events` came within patience.
+// poll() for one socket; those of `events` that came in time.
 inline short poll(const Rsocket& socket, short events, int timeout_ms = patience_ms) {
   pollfd one{.fd = socket.get(), .events = events, .revents = 0};
   EXPECT_GE(::rpoll(&one, 1, timeout_ms), 0) << std::strerror(errno);
@@ -97,7 +97,7 @@ inline short poll(const Rsocket& socket, short events, int timeout_ms = patience
 inline ssize_t send(const Rsocket& socket, std::string_view text, int flags = 0) {
   return ::rsend(socket.get(), text.data(), text.size(), flags);
 }
-// At most `most` bytes of one receive; "(errno's words)" when it failed.
+// At most `most` bytes from one receive, or "(errno's text)" if it failed.
 inline std::string receive(const Rsocket& socket, std::size_t most = 4096, int flags = 0) {
   std::string text(most, '\0');
   const auto got = ::rrecv(socket.get(), text.data(), text.size(), flags);

@@ -6,7 +6,7 @@
 namespace weir::rsocket {
 namespace {
 
-// Under way to an address that nobody listens at; that is told some time later.
+// Connecting to an address without a listener; the error comes some time later.
 class RefusedConnect : public testing::Test {
  protected:
   RefusedConnect() {

@@ -47,7 +47,7 @@ sockaddr_in at(std::uint32_t address, std::uint16_t port = 0) {
 }
 const sockaddr* generic(const sockaddr_in& name) { return reinterpret_cast<const sockaddr*>(&name); }
 
-constexpr std::uint32_t home = INADDR_LOOPBACK, elsewhere = 0xc0000201;  // 192.0.2.1, of nobody (RFC 5737)
+constexpr std::uint32_t home = INADDR_LOOPBACK, elsewhere = 0xc0000201;  // 192.0.2.1, reserved (RFC 5737)
 
 sockaddr_in listening(int fd) {
   sockaddr_in name = at(home);
@@ -95,7 +95,7 @@ TEST_P(TcpPacing, what_is_accepted_from_this_host_is_not_paced) {
   EXPECT_EQ(control_of(accepted.fd), GetParam().within_host);
 }
 
-// The loopback device under one of its names: up, with this address.
+// The loopback device under an alias: up, with this address.
 bool give_loopback(const char* name, std::uint32_t address) {
   const Socket asked(socket(AF_INET, SOCK_DGRAM, 0));
   ifreq request{};

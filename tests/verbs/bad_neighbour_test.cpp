@@ -118,7 +118,7 @@ TEST_F(BadNeighbour, that_counts_events_without_end_does_not_hold_up_the_end_of_
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(1));
 }
 
-// The peer never had to do with it: it learns of it by its end alone.
+// The peer took no part: it learns only that the connection ended.
 TEST_F(BadNeighbour, is_inside_an_operation_when_it_ends) {
   auto link = attach({});
   const auto neighbour = link->connect(slot_of(address), std::chrono::seconds(5));

@@ -83,7 +83,7 @@ TEST_F(Cancelled, no_call_that_makes_or_destroys_something_ends_the_thread) {
   }
 }
 
-// An unacknowledged event of its own making (a count that waits in the channel) goes with the CQ.
+// The CQ's own unacknowledged event (a count in the channel) ends with the CQ.
 TEST_F(Cancelled, a_cq_with_an_event_that_nobody_took_is_destroyed_whole) {
   connect(a.get(), b.get());
   ASSERT_EQ(post_recv(b.get(), 1, memory.all()), 0);

@@ -59,7 +59,7 @@ TEST_F(Domains, a_parent_domain_is_a_protection_domain_with_the_rights_of_its_ow
   ibv_qp_init_attr init = init_attr(cq.get());
   Qp a(ibv_create_qp(outer.get(), &init)), b = make_qp(cq.get());
   connect(a.get(), b.get());
-  Buffer memory(pd.get(), 64);  // of the inner domain, used by a queue pair of the outer
+  Buffer memory(pd.get(), 64);  // in the inner domain, used by a queue pair of the outer
   ASSERT_EQ(post_recv(b.get(), 1, memory.sge(0, 32)), 0);
   ibv_sge sge = memory.sge(32, 32);
   ASSERT_EQ(post(a.get(), send_wr(2, sge, IBV_WR_SEND, 0)), 0);

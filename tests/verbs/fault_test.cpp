@@ -23,7 +23,7 @@ constexpr std::uint64_t receive_ids = 1'000'000'000;
 constexpr auto patience = std::chrono::seconds(60);
 
 enum class Fault { kill, stop, exec };
-enum class Role { target, initiator };  // of the process that it happens to
+enum class Role { target, initiator };  // the role of the failing process
 struct Scene {
   Fault fault;
   Role role;
@@ -52,7 +52,7 @@ class FaultTest : public testing::TestWithParam<Scene> {
  protected:
   FaultTest() : seed(number_in("WEIR_FAULT_SEED", std::random_device()())), random(seed) {}
 
-  // One round's two ends. What the peer sends carries its number; what we send it nobody looks at twice.
+  // One round's two ends. The peer's messages carry the round's number; ours are not checked.
   struct Round {
     explicit Round(std::mt19937& random)
         : side(random() % 2 == 0 ? MemoryKind::ordinary : MemoryKind::shared, memory_bytes) {}
@@ -205,7 +205,7 @@ TEST_P(FaultTest, leaves_the_other_side_whole) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(i));
     const std::size_t descriptors = open_descriptors();
     ASSERT_NO_FATAL_FAILURE(play());
-    // The end of a process is noticed presently, not at once.
+    // It takes a moment to notice that a process has ended.
     const auto give_up = std::chrono::steady_clock::now() + patience;
     while (open_descriptors() > descriptors || mapped_segments() > 1) {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up)
@@ -214,7 +214,7 @@ TEST_P(FaultTest, leaves_the_other_side_whole) {
       ::sched_yield();
     }
   }
-  // Whoever comes next clears up what the last one left; then there is our own slot and the lock.
+  // The next process cleans up after the last; then only our own slot and the lock remain.
   PeerProcess last;
   last.order({.order = Order::open, .length = memory_bytes});
   EXPECT_EQ(last.leave(), 0);

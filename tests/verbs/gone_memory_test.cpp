@@ -89,7 +89,7 @@ TEST_P(GoneMemory, of_one_process_is_an_error_of_the_end_whose_it_is) {
       << "its queue pair is in the error state";
 }
 
-// What is missing at the other end is told from what is missing here, however the bytes go there.
+// The error says which end lacks the memory, whatever path the bytes take.
 class GoneMemoryOfTwo : public ProcessTest, public testing::WithParamInterface<Row> {};
 INSTANTIATE_TEST_SUITE_P(Of, GoneMemoryOfTwo, testing::ValuesIn(rows),
                          [](const auto& one) { return one.param.name; });

@@ -196,7 +196,7 @@ TEST_F(OnDemand, prefetching_answers_as_the_man_page_says) {
 
 class NullRegion : public ConnectedTest {
  protected:
-  static constexpr std::size_t most = 5u << 20;  // beyond what lies behind one piece of the region
+  static constexpr std::size_t most = 5u << 20;  // more than one piece of the region holds
   Mr null{ibv_alloc_null_mr(pd.get())};
   // Addresses in it mean nothing; these would trap.
   ibv_sge any(std::size_t length) const { return {0x10, static_cast<std::uint32_t>(length), null->lkey}; }

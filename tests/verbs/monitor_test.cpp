@@ -103,7 +103,7 @@ TEST_F(MonitorTest, work_queues_are_shown_among_the_queue_pairs) {
 TEST_F(MonitorTest, a_killed_process_is_not_shown) {
   ASSERT_TRUE(process_with(far.qpn));
   peer.kill();
-  // The link hears of it on a thread of its own.
+  // The link learns of it on its own thread.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (process_with(far.qpn) && std::chrono::steady_clock::now() < give_up) sched_yield();
   EXPECT_FALSE(process_with(far.qpn));

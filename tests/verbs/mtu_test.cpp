@@ -1,4 +1,4 @@
-// A port whose MTU is smaller than the device's: which messages fit, and which are refused.
+// A port with a smaller MTU than the device: which messages fit, and which are refused.
 #include <cerrno>
 #include <cstdlib>
 

@@ -17,7 +17,7 @@ ibv_gid gid_of(const char* ipv6) {
 
 class Multicast : public VerbsTest {
  protected:
-  // Nothing of it leaves this host.
+  // No packet leaves this host.
   void SetUp() override {
     ::setenv("WEIR_WIRE", "0", 1);
     VerbsTest::SetUp();

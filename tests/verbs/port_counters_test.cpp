@@ -63,7 +63,7 @@ TEST_F(PortCounters, go_on_when_a_process_exits) {
   EXPECT_EQ(counter("hw_counters/rx_write_requests") - writes, 10u);
 }
 
-// Its neighbour reports what it had counted, when it hears of its end.
+// Its neighbour reports its counts once it learns that the process has ended.
 TEST_F(PortCounters, go_on_when_a_process_is_killed) {
   const std::uint64_t writes = counter("hw_counters/rx_write_requests");
   write(10);

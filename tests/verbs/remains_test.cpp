@@ -7,7 +7,7 @@
 namespace weir::verbs_test {
 namespace {
 
-// The runtime directory of processes none of which is this one.
+// The runtime directory of other processes, without this one.
 class Remains : public testing::Test {
  protected:
   Remains() {

@@ -27,7 +27,7 @@ class ScalingProcess : public ProcessTest {
     flow = Flow(ibv_create_flow(qp.get(), FlowAttributes().get()));
     EXPECT_TRUE(flow);
   }
-  // The last bytes of the source addresses of what has come to that work queue.
+  // The last byte of each source address that arrived at the work queue.
   std::multiset<int> addresses(std::size_t queue) {
     constexpr std::size_t last_byte_of_source = 14 + 15;
     std::multiset<int> all;

@@ -166,7 +166,7 @@ TEST_F(TracePackets, packet_numbers_wrap_at_24_bits) {
 }
 
 TEST(TraceLines, say_what_was_posted_and_what_came_of_it) {
-  // The pieces of a WQE stand behind it.
+  // A WQE's pieces follow it.
   struct {
     rnic::SendWqe wqe{};
     rnic::Sge sges[2] = {{0x1000, 8, 0x101}, {0x2000, 16, 0x202}};

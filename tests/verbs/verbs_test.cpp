@@ -13,7 +13,7 @@ void use_own_runtime_directory() {
   // Made before the library's own handlers at exit, so it is removed after them.
   static const test::ScratchDirectory directory;
   static const int told = ::setenv("WEIR_RUNTIME_DIR", directory.path().c_str(), 1);
-  // Whatever the interfaces of the machine are.
+  // Independent of the machine's interfaces.
   static const int wide = ::setenv("WEIR_MTU", "4096", 0);
   (void)told, (void)wide;
 }

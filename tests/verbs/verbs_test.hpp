@@ -82,7 +82,7 @@ struct QpOptions {
 };
 ibv_qp_init_attr init_attr(ibv_cq* cq, const QpOptions& = {});
 
-// Attribute sets of the usual way up.
+// Attributes for the usual transitions to RTS.
 struct Step {
   ibv_qp_attr attr;
   int mask;

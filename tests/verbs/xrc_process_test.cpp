@@ -118,7 +118,7 @@ TEST_P(XrcProcess, the_end_of_the_queue_pairs_process_is_the_end_of_the_connecti
       << ibv_wc_status_str(wc->status);
 }
 
-// Who comes first makes the domain, who comes last ends it; the kernel's answers to what cannot be.
+// The first process makes the domain, the last ends it; errors are the kernel's.
 TEST_P(XrcProcess, a_domain_is_there_while_some_process_has_it_open) {
   EXPECT_EQ(node.order(join(0)).error, EAGAIN) << "nobody has made it yet";
   EXPECT_EQ(node.order(join(O_CREAT | O_EXCL)).error, 0);

@@ -21,7 +21,7 @@ enum class Builders : bool { no, yes };
 Qp make_xrc_sender(ibv_pd* pd, ibv_cq* cq, Builders = Builders::no);
 Qp make_xrc_target(ibv_xrcd* xrcd);
 Qp open_xrc_target(ibv_xrcd* xrcd, std::uint32_t qpn);
-// As programs do: both kinds get all attributes of an RC queue pair.
+// As programs do, sets all attributes of an RC queue pair for both kinds.
 int bring_up_xrc(ibv_qp* qp, std::uint32_t destination, Patience = {});
 int post_xrc_receive(ibv_srq* srq, std::uint64_t id, ibv_sge sge);
 std::uint32_t number_of(ibv_srq* srq);

@@ -12,7 +12,7 @@
 
 namespace weir::wire::test {
 
-// Ethernet packets of a classic pcap file of this machine's byte order.
+// The Ethernet packets of a classic pcap file in this machine's byte order.
 inline std::vector<std::vector<std::byte>> packets_of(const std::string& name) {
   std::ifstream file(std::filesystem::path(GOLDEN_DIRECTORY) / name, std::ios::binary);
   const std::string all(std::istreambuf_iterator<char>(file), {});

@@ -45,7 +45,7 @@ TEST(Crc32, is_the_same_in_every_way_for_every_length_and_alignment) {
   }
 }
 
-// What a socket tells of a packet: where it is from and to, and its payload.
+// What a socket reports of a packet: source, destination and payload.
 struct Received {
   IcrcRoute route;
   Bytes payload;

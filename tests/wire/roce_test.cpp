@@ -87,7 +87,7 @@ TEST_P(Golden, packets_are_encapsulated_as_they_came_but_for_the_udp_checksum) {
   }
 }
 
-// The checksum of a datagram whose bytes are known: as the kernel made it for Soft-RoCE's peer.
+// The ICRC of a datagram with known bytes, as the kernel computed it for Soft-RoCE's peer.
 TEST(Roce, encapsulating_makes_the_checksum_that_the_kernel_makes) {
   std::size_t seen = 0;
   for (const Bytes& packet : packets_of("user_space_responder.pcap")) {

@@ -85,7 +85,7 @@ void Bottle::send(std::uint32_t from, const Outgoing& out) {
 void Bottle::deliver(const OnTheWire& packet) {
   const auto id = route(1 - packet.to).check(packet.bytes, senders_[packet.to].likely());
   if (!id || (options.ipv4 && !senders_[packet.to].believes(*id))) {
-    // A packet that is very late is one whose IPv4 ID is not near any more.
+    // The IPv4 ID of a very late packet is no longer close.
     EXPECT_TRUE(packet.corrupted || (id && options.ipv4)) << "a sound packet was refused";
     return;
   }

@@ -22,7 +22,7 @@
 
 namespace weir::rnic::packet::test {
 
-inline constexpr std::size_t exposed_bytes = 192 * 1024, constant_bytes = 96 * 1024;  // these nobody changes
+inline constexpr std::size_t exposed_bytes = 192 * 1024, constant_bytes = 96 * 1024;  // never changed
 // The own memory: what is sent, then where answers go.
 inline constexpr std::size_t memory_bytes = 192 * 1024, answers_at = 96 * 1024;
 inline constexpr std::uint32_t longest = 70'000;
@@ -138,7 +138,7 @@ class Bottle {
  public:
   explicit Bottle(const Options&, std::uint32_t seed = 1);
 
-  // What becomes of the n-th packet that is sent (from 0, both directions together).
+  // The fate of the n-th packet sent (from 0, both directions together).
   std::function<Fate(std::uint64_t n)> fate = [](std::uint64_t) { return Fate{}; };
   // Sees every packet that is sent.
   std::function<void(std::uint32_t from, const wire::Packet&, std::span<const std::byte>)> watch;
@@ -169,7 +169,7 @@ class Bottle {
   std::multimap<std::uint64_t, std::function<void()>> acts_;
 };
 
-// Operations of all kinds and of sizes around the borders of packets.
+// Operations of all kinds, with sizes around packet boundaries.
 std::vector<Operation> random_operations(std::mt19937_64&, std::size_t count, std::uint32_t path_mtu);
 
 // XRC: for one SRQ and another in turn.

@@ -90,7 +90,7 @@ WcStatus End::look_up(std::uint32_t wqe, WorkRequest& request, Gather& pieces) {
 bool End::scatter(std::uint32_t wqe, const Gather& pieces, std::uint64_t offset,
                   std::span<const std::byte> bytes) {
   if (offset + bytes.size() > pieces.bytes) wrong.push_back("scatter beyond a work request");
-  // The pieces of a work request lie behind each other here.
+  // The pieces of a work request are contiguous here.
   std::ranges::copy(bytes, memory.begin() + static_cast<std::ptrdiff_t>(operations.at(wqe).local + offset));
   return true;
 }

@@ -7,7 +7,7 @@
 namespace weir::rnic::packet::test {
 namespace {
 
-// One of each kind, and those that take several packets.
+// One operation of each kind, and some of several packets.
 std::vector<Operation> exchange() {
   return {
       {.opcode = SendOpcode::send, .length = 11},

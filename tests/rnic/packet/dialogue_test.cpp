@@ -192,7 +192,7 @@ TEST_P(KernelsRequester, is_answered_as_the_kernel_answers) {
     if (!line.from_client && is_ack(line.packet)) their_last_ack = told(line.packet, true);
     if (!GetParam().each_ack && is_ack(line.packet)) continue;
     if (!line.from_client) {
-      // Of a READ that is answered again, the payload counts, not with which opcode it begins.
+      // For a repeated READ response the payload matters, not the first opcode.
       const bool again = !answered.insert(line.packet.bth.psn).second && line.packet.bth.opcode >= 13 &&
                          line.packet.bth.opcode <= 16;
       const std::string kernel = told(line.packet, GetParam().all_captured && !again);
@@ -209,7 +209,7 @@ TEST_P(KernelsRequester, is_answered_as_the_kernel_answers) {
     }
     ASSERT_TRUE(ours.empty() || !GetParam().all_captured || !GetParam().each_ack)
         << "line " << i << ": " << ours.front();
-    // The server posted its receive when it had answered that there is none.
+    // The server posted its receive after it had sent an RNR NAK.
     server.has_receive =
         i + 1 == dialogue.lines.size() || dialogue.lines[i + 1].packet.aeth.syndrome >> 5 != 1;
     responder.receive(line.packet);
