@@ -48,6 +48,10 @@ BEFORE = {
                        "hub = weir_tensor.listen(\"rdma://127.0.0.1:7800\")\n"
                        "hub.publish(\"layer1.w\", numpy.arange(6.0))\ntime.sleep(600)' & sleep 2\n",
 }
+# Pages whose commands print the same on every machine: what they show as output must be what was printed.
+PRINT_THE_SAME = {"docs/lossless.md"}
+# Beginnings of shown lines that no command here prints.
+NOT_PRINTED = ("...", "{device=")
 # Commands that are shown to fail, with their exit status.
 MAY_FAIL = {}
 
@@ -93,6 +97,13 @@ def commands(block):
                     break
         found.append(command)
     return found
+
+
+def shown_output(block):
+    """The lines of a block that are no commands, each with single spaces."""
+    inside = {line for command in commands(block) for line in command.split("\n")}
+    lines = [" ".join(line.split()) for line in block if line not in inside and line.removeprefix("$ ") not in inside]
+    return [line for line in lines if line and not line.startswith(NOT_PRINTED)]
 
 
 def make_targets():
@@ -144,13 +155,23 @@ class Snippets(unittest.TestCase):
                 except ProcessLookupError:
                     pass
                 run.wait()
-            self.assertEqual(run.returncode, 0, output.read_text(errors="replace")[-4000:])
+            printed = output.read_text(errors="replace")
+            self.assertEqual(run.returncode, 0, printed[-4000:])
+            if page in PRINT_THE_SAME:
+                lines = {" ".join(line.split()) for line in printed.splitlines()}
+                for number, block in blocks((SOURCE / page).read_text()):
+                    self.assertEqual([line for line in shown_output(block) if line not in lines], [], f"{page}:{number} shows other output")
 
     def test_finds_commands_and_not_what_they_print(self):
         text = ("a\n\n    weir plan x\n    cat <<EOF\n\n    y\n    EOF\n\n    weir: printed\n\nb\n\n    $ weir a\n    printed\n    $ seq 2\n"
                 "\n```cpp\nmake it\n```\n")
         self.assertEqual([commands(block) for _, block in blocks(text)],
                          [["weir plan x", "cat <<EOF\n\ny\nEOF"], ["weir a", "seq 2"]])
+
+    def test_tells_what_is_printed_from_commands(self):
+        block = ["weir sim x", "", "    lossless  drops 0", "...", "cat <<EOF"]
+        self.assertEqual(shown_output(block), ["lossless drops 0", "cat <<EOF"])
+        self.assertEqual(shown_output(["$ weir a", "printed"]), ["printed"])
 
     def test_a_page_with_commands_has_some_that_run(self):
         for page in PAGES:
