@@ -108,6 +108,9 @@ class Adapter {
   void take_packets(std::span<const PacketDatagram>);  // that arrived another way
   // What may be in flight to that address, for all our queue pairs together. `process`: as of PacketRoute.
   std::shared_ptr<packet::Window> packet_window(const Gid& destination, std::uint64_t process);
+  // The number of xrc_recv queue pairs whose packets arrive only when a poll asks for them. What they receive
+  // completes into the CQs of SRQs, of which each may be meant.
+  std::atomic<int>& xrc_on_packets() { return xrc_on_packets_; }
 
  private:
   void destroy_locked(QueuePair*);
@@ -167,6 +170,7 @@ class Adapter {
   std::mutex windows_mutex_;
   std::map<std::pair<Gid, std::uint64_t>, std::weak_ptr<packet::Window>> packet_windows_;
 
+  std::atomic<int> xrc_on_packets_{0};
   std::atomic<int> parked_count_{0};
   std::mutex parked_mutex_;
   std::vector<QueuePair*> parked_;

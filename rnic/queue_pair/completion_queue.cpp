@@ -22,6 +22,7 @@ CompletionQueue::CompletionQueue(Adapter& nic, std::uint32_t index, std::uint32_
 std::uint32_t CompletionQueue::attach(Line made) {
   const std::lock_guard lock(lock_);
   attached_.fetch_add(1, std::memory_order_relaxed);
+  if (made.srq != nullptr) ++srqs_;
   if (!free_lines_.empty()) {
     const std::uint32_t line = free_lines_.back();
     free_lines_.pop_back();
@@ -35,6 +36,7 @@ std::uint32_t CompletionQueue::attach(Line made) {
 void CompletionQueue::detach(std::uint32_t line) {
   const std::lock_guard lock(lock_);
   attached_.fetch_sub(1, std::memory_order_relaxed);
+  if (lines_[line].srq != nullptr) --srqs_;
   lines_[line] = {};
   free_lines_.push_back(line);
 }
@@ -134,6 +136,11 @@ std::size_t CompletionQueue::poll_marked(std::span<WorkCompletion> out) {
   return filled;
 }
 
+bool CompletionQueue::packets_may_complete_here() const {
+  return on_packets.load(std::memory_order_relaxed) != 0 ||
+         (srqs_ != 0 && nic_.xrc_on_packets().load(std::memory_order_relaxed) != 0);
+}
+
 int CompletionQueue::poll(std::span<WorkCompletion> out) {
   const std::lock_guard lock(lock_);
   const auto watched = static_cast<std::uint32_t>(std::min<std::size_t>(lines_.size(), watched_lines));
@@ -149,7 +156,7 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
     if (lines_.size() > watched_lines) filled += poll_marked(out.subspan(filled));
   }
   if (filled == 0) {
-    if (on_packets.load(std::memory_order_relaxed) != 0) nic_.receive_packets(Adapter::Patience::try_once);
+    if (packets_may_complete_here()) nic_.receive_packets(Adapter::Patience::try_once);
     nic_.resume_parked(Adapter::Patience::try_once);
   } else if (Tracer* const tracer = nic_.tracer(); tracer != nullptr) {
     for (const WorkCompletion& wc : out.first(filled)) tracer->polled(wc);

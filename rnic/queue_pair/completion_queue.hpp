@@ -67,6 +67,7 @@ class CompletionQueue {
     SharedReceiveQueue* srq = nullptr;
   };
   std::uint32_t attach(Line);
+  bool packets_may_complete_here() const;
   std::size_t poll_line(std::uint32_t line, std::span<WorkCompletion> out);
   std::size_t poll_marked(std::span<WorkCompletion> out);
   bool next_ready(std::uint32_t& line);
@@ -84,6 +85,7 @@ class CompletionQueue {
   std::vector<Line> lines_;
   std::vector<std::uint32_t> free_lines_;
   std::atomic<int> attached_{0};
+  int srqs_ = 0;                 // of the lines
   std::uint64_t held_bits_ = 0;  // bits taken from word `held_word_` and not yet served
   std::uint32_t held_word_ = 0;
   std::uint32_t last_bit_ = 63;

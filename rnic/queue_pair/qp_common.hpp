@@ -17,7 +17,7 @@ class Tracer;
 struct CqPlace {
   CqContext* cq = nullptr;  // nullptr: has no CQ
   std::uint32_t line = 0;
-  std::atomic<int>* on_packets = nullptr;  // CompletionQueue::on_packets
+  std::atomic<int>* on_packets = nullptr;  // CompletionQueue::on_packets, or Adapter::xrc_on_packets()
 };
 
 // What the parts of a queue pair ask of the whole. Called under its send lock.

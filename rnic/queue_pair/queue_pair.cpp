@@ -108,6 +108,7 @@ void QueuePair::attach() {
     qp_.ctx->recv_cq = receives->index();
     qp_.ctx->cq_line = qp_.receives.line;
   }
+  if (qp_.config.type == QpType::xrc_recv) qp_.receives.on_packets = &nic_.xrc_on_packets();
   qp_.sends = qp_.receives;
   if (sends != nullptr && sends != receives) qp_.sends = place_in(*sends);
 }

@@ -51,6 +51,9 @@ class Nic final : public HostPort {
     if (on_packets) on_packets(route, runs);
   }
   std::size_t packets_in_run(const PacketRoute&) override { return 64; }
+  void receive_packets(const PacketSink& sink) override {
+    if (on_look) on_look(sink);
+  }
 
   std::uint64_t process_in(Slot) override { return known_process; }
   std::uint64_t known_process_in(Slot) override { return known_process; }
@@ -67,6 +70,8 @@ class Nic final : public HostPort {
   std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
 
   int channel_events(std::uint32_t channel);  // raised since the last call
+  // What has arrived when it looks for packets; by default nothing.
+  std::function<void(const PacketSink&)> on_look;
   std::vector<AsyncReport> async_events();    // reported since the last call
 
  private:

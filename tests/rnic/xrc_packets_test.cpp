@@ -178,6 +178,35 @@ TEST_P(EachOwner, a_message_waits_for_a_receive_of_its_srq) {
   EXPECT_TRUE(completed(first.poll(), 5));
 }
 
+TEST_P(EachOwner, polling_the_cq_of_an_srq_looks_for_packets) {
+  XrcReceiver early(b_nic);  // made before the connection, and one of its domain; the pair's first is, too
+  b_nic.on_look = [&](const HostPort::PacketSink& sink) {
+    const std::deque<OnWire> came = std::exchange(wire, {});
+    for (const OnWire& packet : came) {
+      const PacketDatagram datagram = datagram_of(packet);
+      sink({&datagram, 1});
+    }
+  };
+  Memory landing(b_nic, 4096);
+  EXPECT_FALSE(early.poll());
+  {
+    XrcPair pair(a_nic, b_nic, 7, paths());
+    XrcReceiver late(b_nic);
+    for (XrcReceiver* receiver : {&early, &late}) {
+      receiver->post(5, landing.all());
+      ASSERT_EQ(post(pair, SendOpcode::send, *receiver, 64), PostResult::ok);
+      EXPECT_FALSE(receiver->poll()) << "the poll that looks";
+      EXPECT_TRUE(completed(receiver->poll(), 5));
+      carry();
+      EXPECT_TRUE(completed(pair.poll(), 1));
+    }
+  }
+  bool looked = false;
+  b_nic.on_look = [&](const HostPort::PacketSink&) { looked = true; };
+  EXPECT_FALSE(early.poll());
+  EXPECT_FALSE(looked) << "no queue pair is left whose packets could come";
+}
+
 // The answer to the READ leaves when the SEND behind it has already begun.
 TEST_P(EachOwner, a_read_through_one_srq_disturbs_no_send_to_another) {
   XrcPair pair(a_nic, b_nic, 7, paths());
