@@ -36,6 +36,8 @@ namespace {
 constexpr std::size_t batch_messages = 16;       // per recvmmsg
 constexpr std::size_t message_bytes = 65'536;    // a batch that arrived as a whole
 constexpr std::size_t control_bytes = 256;       // for the control messages that we ask for
+constexpr std::size_t sent_control_bytes = 128;  // for those that we send
+constexpr std::size_t runs_at_once = 16;         // per sendmmsg
 constexpr std::size_t max_batches_at_once = 16;  // then receive() lets others have their turn
 
 constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -238,44 +240,61 @@ UdpPort::UdpPort(UniqueFd socket, bool ipv6)
 
 UdpPort::~UdpPort() = default;
 
-int UdpPort::send_run(const UdpRoute& route, const UdpRun& run) {
+// Sends the first runs in one call, as many as it takes: at least one. The error is that of the first run.
+std::expected<std::size_t, int> UdpPort::send_some(const UdpRoute& route, std::span<const UdpRun> runs) {
   const bool v4 = is_v4(route.destination);
-  if (is_v4(route.source) != v4 || (!v4 && !ipv6_)) return EAFNOSUPPORT;
+  if (is_v4(route.source) != v4 || (!v4 && !ipv6_)) return std::unexpected(EAFNOSUPPORT);
   SocketAddress to(ipv6_, route.destination, wire::roce_port, route.interface);
-  alignas(cmsghdr) std::array<char, control_bytes> control{};
-  iovec piece{const_cast<std::byte*>(run.bytes.data()), run.bytes.size()};
-  msghdr message{};
-  message.msg_name = &to.storage;
-  message.msg_namelen = to.bytes;
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
+  const int level = v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6};
+  alignas(cmsghdr) std::array<std::array<char, sent_control_bytes>, runs_at_once> controls;
+  msghdr first{};
+  first.msg_name = &to.storage;
+  first.msg_namelen = to.bytes;
+  first.msg_iovlen = 1;
+  first.msg_control = controls[0].data();
+  controls[0] = {};
   if (v4)
-    put_control(message, IPPROTO_IP, IP_PKTINFO,
+    put_control(first, level, IP_PKTINFO,
                 in_pktinfo{static_cast<int>(route.interface), v4_of(route.source), {}});
   else
-    put_control(message, IPPROTO_IPV6, IPV6_PKTINFO, in6_pktinfo{v6_of(route.source), route.interface});
+    put_control(first, level, IPV6_PKTINFO, in6_pktinfo{v6_of(route.source), route.interface});
   if (route.traffic_class != 0)
-    put_control(message, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6}, v4 ? IP_TOS : IPV6_TCLASS,
-                int{route.traffic_class});
-  if (route.hop_limit != 0)
-    put_control(message, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6}, v4 ? IP_TTL : IPV6_HOPLIMIT,
-                int{route.hop_limit});
-  if (run.bytes.size() > run.segment) put_control(message, SOL_UDP, UDP_SEGMENT, run.segment);
+    put_control(first, level, v4 ? IP_TOS : IPV6_TCLASS, int{route.traffic_class});
+  if (route.hop_limit != 0) put_control(first, level, v4 ? IP_TTL : IPV6_HOPLIMIT, int{route.hop_limit});
+
+  std::array<iovec, runs_at_once> pieces;
+  std::array<mmsghdr, runs_at_once> messages;
+  const std::size_t count = std::min(runs.size(), runs_at_once);
+  for (std::size_t i = count; i-- > 0;) {  // the first one last: its controls are the others' pattern
+    pieces[i] = {const_cast<std::byte*>(runs[i].bytes.data()), runs[i].bytes.size()};
+    messages[i] = {first, 0};
+    if (i != 0) controls[i] = controls[0];
+    messages[i].msg_hdr.msg_control = controls[i].data();
+    messages[i].msg_hdr.msg_iov = &pieces[i];
+    if (runs[i].bytes.size() > runs[i].segment)
+      put_control(messages[i].msg_hdr, SOL_UDP, UDP_SEGMENT, runs[i].segment);
+  }
   for (;;) {
-    if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0) return 0;
-    if (errno != EINTR) return errno;
+    const int sent = ::sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(count), MSG_NOSIGNAL);
+    if (sent > 0) return static_cast<std::size_t>(sent);
+    if (errno != EINTR) return std::unexpected(errno);
   }
 }
 
 int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs, std::span<bool> went) {
   std::ranges::fill(went, false);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const bool batch = runs[i].bytes.size() > runs[i].segment;
-    const int error = send_run(route, runs[i]);
-    if (i < went.size()) went[i] = error == 0;
-    if (error == 0 || error == EAGAIN || error == ENOBUFS) continue;
+  for (std::size_t done = 0; done < runs.size();) {
+    const auto sent = send_some(route, runs.subspan(done));
+    if (sent) {
+      for (const std::size_t end = done + *sent; done < end; ++done)
+        if (done < went.size()) went[done] = true;
+      continue;
+    }
+    const int error = sent.error();
+    const UdpRun& refused = runs[done++];
+    if (error == EAGAIN || error == ENOBUFS) continue;
     // The path cannot segment runs: a device without checksums (EIO), or a kernel before 4.18 (EINVAL).
+    const bool batch = refused.bytes.size() > refused.segment;
     if (batch && (error == EIO || error == EINVAL)) cuts_runs_.store(false, std::memory_order_relaxed);
     return error;
   }

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -91,7 +92,7 @@ class UdpPort final : private ForkAware {
 
  private:
   UdpPort(UniqueFd socket, bool ipv6);
-  int send_run(const UdpRoute& route, const UdpRun& run);
+  std::expected<std::size_t, int> send_some(const UdpRoute& route, std::span<const UdpRun> runs);
   int change_membership(const IpAddress& group, std::uint32_t interface, int v4_option, int v6_option);
   // Nothing is locked: the receiver may wait for the link, which is locked by then. The child's copy is
   // closed and never used, whatever state the fork found it in.

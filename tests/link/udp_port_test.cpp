@@ -13,8 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "wire/icrc.hpp"
@@ -125,6 +128,34 @@ TEST_P(OnLoopback, a_run_arrives_as_the_datagrams_that_it_is_made_of) {
     all.insert(all.end(), came.bytes.begin(), came.bytes.end());
   }
   EXPECT_EQ(all, sent);
+}
+
+TEST_P(OnLoopback, runs_of_any_number_arrive_in_order) {
+  constexpr std::size_t count = 40;  // more than leave in one call
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<UdpRun> runs;
+  for (std::size_t i = 0; i < count; ++i) sent.push_back(numbered(100 + 90 * (i % 3) + i));
+  for (const auto& bytes : sent) runs.push_back({bytes, 100});
+  std::array<bool, count> went{};
+  ASSERT_EQ(port_->send(route(), runs, went), 0);
+  EXPECT_TRUE(std::ranges::all_of(went, std::identity()));
+  std::vector<std::byte> wanted, all;
+  for (const auto& bytes : sent) wanted.insert(wanted.end(), bytes.begin(), bytes.end());
+  while (all.size() < wanted.size()) {
+    const auto came = received();
+    ASSERT_FALSE(came.empty());
+    for (const Came& each : came) all.insert(all.end(), each.bytes.begin(), each.bytes.end());
+  }
+  EXPECT_EQ(all, wanted);
+}
+
+TEST_P(OnLoopback, a_run_that_is_refused_is_the_last_that_is_tried) {
+  const auto good = numbered(100), too_long = numbered(70'000);
+  const std::array<UdpRun, 4> runs = {
+      {{good, 100}, {good, 100}, {too_long, std::uint16_t{60'000}}, {good, 100}}};
+  std::array<bool, 4> went{};
+  EXPECT_EQ(port_->send(route(), runs, went), EMSGSIZE);
+  EXPECT_EQ(went, (std::array<bool, 4>{true, true, false, false}));
 }
 
 // The ICRC covers the addresses and IPv4's ID, which a sender cannot see: the kernel sends what was assumed.
