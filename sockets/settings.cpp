@@ -35,8 +35,8 @@ std::vector<Variable>& variables() {
   return made;
 }
 void note_environment() {
-  for (const char* name :
-       {"WEIR_RUNTIME_DIR", "WEIR_DEVICES", "WEIR_GIDS", "WEIR_MTU", "WEIR_NO_PROCESS_VM", "WEIR_WIRE"})
+  for (const char* name : {"WEIR_RUNTIME_DIR", "WEIR_DEVICES", "WEIR_GIDS", "WEIR_MTU", "WEIR_NO_PROCESS_VM",
+                           "WEIR_WIRE", "WEIR_ECN"})
     if (const char* const value = std::getenv(name)) variables().push_back({name, value});
 }
 

@@ -45,9 +45,10 @@ Gather one_piece(const void* at, std::size_t bytes) {
 
 // Lets switches mark packets of reliable connections, which slow down on notification (RFC 3168; annex A17).
 // ECN bits that the program chose itself stay.
-std::uint8_t class_of(QpType type, std::uint8_t chosen) {
+std::uint8_t class_of(QpType type, const Path& path) {
   constexpr std::uint8_t capable = 2;  // ECT(0)
-  return is_reliable(type) && ecn_of(chosen) == 0 ? chosen | capable : chosen;
+  const bool says_so = path.ecn_capable && is_reliable(type) && ecn_of(path.traffic_class) == 0;
+  return says_so ? path.traffic_class | capable : path.traffic_class;
 }
 
 }  // namespace
@@ -224,7 +225,7 @@ void PacketTarget::refuse(Verdict why) { (void)own_.refuse(outcome_of(why)); }
 PacketPath::PacketPath(const QpCommon& qp, SendSide& sends, const Path& path, Qpn remote_number)
     : route{.source = path.source,
             .destination = path.destination,
-            .traffic_class = class_of(qp.config.type, path.traffic_class),
+            .traffic_class = class_of(qp.config.type, path),
             .hop_limit = path.hop_limit,
             .interface = path.interface,
             .from = qp.qpn,

@@ -54,6 +54,7 @@ struct Path {
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // as of PacketRoute
   std::uint64_t process = 0;    // as of PacketRoute
+  bool ecn_capable = true;  // a reliable connection's packets say so, unless the traffic class says something
 };
 
 // What modify sets; each field has the verbs API's meaning and encoding.

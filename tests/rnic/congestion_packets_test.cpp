@@ -44,6 +44,17 @@ TEST_F(MarkingSwitch, may_mark_what_a_reliable_connection_sends) {
   for (const OnWire& packet : write(5000)) EXPECT_EQ(packet.traffic_class, ect0);
 }
 
+TEST_F(MarkingSwitch, may_not_mark_what_a_path_without_ecn_sends) {
+  Endpoint plain(a_nic), peer(b_nic);
+  plain.attributes().path = path_from_a();
+  plain.attributes().path.ecn_capable = false;
+  peer.attributes().path = path_from_b();
+  connect(plain, peer);
+  ASSERT_EQ(plain.write(1, from.sge(0, 5000), to.addr(), to.key()), PostResult::ok);
+  ASSERT_FALSE(wire.empty());
+  for (const OnWire& packet : wire) EXPECT_EQ(packet.traffic_class, 0);
+}
+
 TEST_F(MarkingSwitch, makes_the_receiver_notify_the_sender_once_in_50_us) {
   OnWire packet = a_marked_packet();
   for (int i = 0; i < 3; ++i) deliver(packet);

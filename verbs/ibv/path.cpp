@@ -157,6 +157,7 @@ rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
   path.receive_psn = attr.rq_psn;
   path.traffic_class = grh.traffic_class;
   path.hop_limit = grh.hop_limit;
+  path.ecn_capable = PacketNetwork::says_ecn_capable();
   path.interface = interface_towards(grh.dgid, source);
   return path;
 }

@@ -28,6 +28,10 @@ bool PacketNetwork::switched_off() {
   return said != nullptr && std::strcmp(said, "0") == 0;
 }
 
+}  // namespace
+
+bool PacketNetwork::switched_off() { return is_zero(wire_variable); }
+bool PacketNetwork::says_ecn_capable() { return !is_zero(ecn_variable); }
 void PacketNetwork::stop() {
   if (port_) link_.unwatch(port_->descriptor());
   if (users_) link_.unwatch(users_->descriptor());

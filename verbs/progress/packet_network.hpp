@@ -27,6 +27,8 @@ std::string text_of(const rnic::Gid& gid);
 // "0": no packets to other hosts.
 inline constexpr char wire_variable[] = "WEIR_WIRE";
 
+// "0": packets do not say that switches may mark them.
+inline constexpr char ecn_variable[] = "WEIR_ECN";
 class PacketNetwork {
  public:
   // Both outlive it; the link's thread then calls the adapter when packets come.
@@ -36,6 +38,7 @@ class PacketNetwork {
 
   static bool switched_off();
   // Call before the link ends; afterwards nothing calls us any more.
+  static bool says_ecn_capable();
   void stop();
 
   // From now on packets come from other hosts. The error is text to print.
