@@ -179,6 +179,12 @@ void UserPort::leave(const std::string& service) {
   if (ours != services_.end() && --ours->second.holders == 0) services_.erase(ours);
 }
 
+std::optional<uid_t> UserPort::other_user_with(const std::string& service) const {
+  const auto socket = connect_to_name(service);
+  const auto who = socket ? identity_of_peer(socket->get()) : std::unexpected(0);
+  return who && is_of_another_user(*who) ? std::optional(who->user) : std::nullopt;
+}
+
 bool UserPort::find(const std::string& service, Found found) {
   const NotCancelled whole;
   auto socket = connect_to_name(service);

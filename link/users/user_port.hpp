@@ -27,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,6 +81,8 @@ class UserPort final : private ForkAware {
   bool listen(const std::string& service);
   void leave(const std::string& service);
   // Which process of another user has that service: `found` is called once, if true is returned.
+  // The other user whose process listens with that name, if one does.
+  std::optional<uid_t> other_user_with(const std::string& service) const;
   bool find(const std::string& service, Found found);
 
  private:

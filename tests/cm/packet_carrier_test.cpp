@@ -104,6 +104,9 @@ class Port final : public verbs::ManagementPort {
   bool is_ours(const verbs::GidBytes& address) override { return address != stranger; }
   // From another user's process, by its number.
   bool serve(const std::string& service) override { return services.emplace(service, serving).second; }
+  std::optional<unsigned> other_user_serving(const std::string& service) override {
+    return services.contains(service) ? std::optional(user_of_services) : std::nullopt;
+  }
   void stop_serving(const std::string& service) override { services.erase(service); }
   bool find_server(const std::string& service, std::function<void(std::uint64_t)> found) override {
     const auto served = services.find(service);
@@ -124,6 +127,7 @@ class Port final : public verbs::ManagementPort {
   std::vector<Sent> sent;
   std::map<std::string, std::uint64_t> services;
   std::uint64_t serving = 0;
+  unsigned user_of_services = 64'101;
   Handler arrive;
   std::function<void(std::uint64_t)> end;
 };
@@ -386,7 +390,9 @@ TEST_F(Carrier, finds_the_process_that_listens_on_the_address_before_one_that_li
     SCOPED_TRACE(row.name);
     ++port.serving;
     const bool first = port.serving < std::size(rows);
-    EXPECT_EQ(carrier.serve({RDMA_PS_TCP, at(row.listens_at, row.port), {.v6_only = row.v6_only}}), first);
+    const Binding listener{RDMA_PS_TCP, at(row.listens_at, row.port), {.v6_only = row.v6_only}};
+    EXPECT_EQ(carrier.other_user_at(listener), first ? std::nullopt : std::optional(port.user_of_services));
+    EXPECT_EQ(carrier.serve(listener), first);
   }
   const auto found = [&](const Endpoint& destination, std::uint16_t space = RDMA_PS_TCP) {
     std::uint64_t process = 0;

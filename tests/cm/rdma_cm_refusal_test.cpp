@@ -1,5 +1,12 @@
 // What rdma_cm refuses: rejections with reasons, addresses that are not available, calls out of order.
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
 
 #include "tests/cm/cm_fixture.hpp"
 #include "tests/descriptors_below.hpp"
@@ -153,6 +160,67 @@ TEST_F(RdmaCmRefuses, an_address_in_use_is_told) {
   auto same = loopback(port_of(first));
   EXPECT_EQ(rdma_bind_addr(second.get(), as_address(same)), -1);
   EXPECT_EQ(errno, EADDRINUSE);
+}
+
+// A process of another user that listens under a name in the network namespace, until this ends.
+class AnotherUsersListener {
+ public:
+  explicit AnotherUsersListener(const std::string& name) {
+    int ready[2], end[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    EXPECT_EQ(::pipe(end), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::close(end[1]);
+      const bool listens = listen_as_nobody(name);
+      char byte = listens ? 'y' : 'n';
+      (void)!::write(ready[1], &byte, 1);
+      (void)!::read(end[0], &byte, 1);
+      ::_exit(0);
+    }
+    char answer = 'n';
+    listens_ = ::read(ready[0], &answer, 1) == 1 && answer == 'y';
+    for (const int fd : {ready[0], ready[1], end[0]}) ::close(fd);
+    hold_ = end[1];
+  }
+  ~AnotherUsersListener() {
+    ::close(hold_);
+    ::waitpid(child_, nullptr, 0);
+  }
+  bool listens() const { return listens_; }
+
+ private:
+  static bool listen_as_nobody(const std::string& name) {
+    if (::setresuid(65534, 65534, 65534) != 0) return false;
+    const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return ::bind(socket, reinterpret_cast<sockaddr*>(&address), bytes) == 0 && ::listen(socket, 8) == 0;
+  }
+
+  pid_t child_;
+  int hold_ = -1;
+  bool listens_ = false;
+};
+
+TEST_F(RdmaCmRefuses, to_listen_where_a_program_of_another_user_does_and_says_what_helps) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const IdRef id = make_id(server_);
+  auto any_port = loopback(0);
+  ASSERT_EQ(rdma_bind_addr(id.get(), as_address(any_port)), 0);
+  {
+    const AnotherUsersListener other("weir-port-tcp-" + std::to_string(port_of(id)) + "-127.0.0.1");
+    ASSERT_TRUE(other.listens());
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(rdma_listen(id.get(), 1), -1);
+    EXPECT_EQ(errno, EADDRINUSE);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::AllOf(testing::HasSubstr("user 65534"), testing::HasSubstr("another port"),
+                               testing::HasSubstr("WEIR_WIRE=0")));
+  }
+  EXPECT_EQ(rdma_listen(id.get(), 1), 0) << "it has ended: " << std::strerror(errno);
 }
 
 TEST_F(RdmaCmRefuses, an_address_of_another_host_cannot_be_bound_nor_reached_without_packets) {

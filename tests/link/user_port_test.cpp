@@ -184,6 +184,9 @@ TEST_F(Users, find_a_service_and_whose_it_is) {
   EXPECT_FALSE(third.port->listen(service)) << "it is another's";
   std::vector<Process> found;
   const auto note = [&](Process who) { found.push_back(who); };
+  EXPECT_EQ(third.port->other_user_with(service), ::geteuid());
+  EXPECT_EQ(End(4, ::geteuid()).port->other_user_with(service), std::nullopt) << "it is its own user's";
+  EXPECT_EQ(third.port->other_user_with("weir-port-tcp-7472"), std::nullopt);
   ASSERT_TRUE(one.port->find(service, note));
   ASSERT_TRUE(readable(other.port->descriptor()));
   other.receive();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "link/explain.hpp"
 #include "link/not_cancelled.hpp"
@@ -15,6 +16,8 @@
 
 namespace weir::cm {
 namespace {
+
+constexpr int most_ports_of_others = 16;  // tried for a program that asks for any port
 
 EventPtr address_event(Id& id, rdma_cm_event_type type, int status) {
   auto event = std::make_unique<Event>();
@@ -90,7 +93,14 @@ int Agent::bind(Id& id, const sockaddr* address) {
   if (!endpoint) return EINVAL;
   const auto place = endpoint->is_any() ? std::nullopt : devices_.find(*endpoint);
   if (!endpoint->is_any() && !place) return EADDRNOTAVAIL;
-  auto binding = ports_.bind(static_cast<std::uint16_t>(id.ps), *endpoint, id.sharing);
+  const auto space = static_cast<std::uint16_t>(id.ps);
+  auto binding = ports_.bind(space, *endpoint, id.sharing);
+  // Whoever asks for any port is to get one to listen on.
+  for (int more = most_ports_of_others;
+       more > 0 && endpoint->port == 0 && binding && packets_ && packets_->other_user_at(*binding); --more) {
+    ports_.release(*binding);
+    binding = ports_.bind(space, *endpoint, id.sharing);
+  }
   if (!binding) return binding.error();
   id.binding = *binding;
   id.set_local(binding->endpoint);
@@ -163,6 +173,23 @@ int Agent::resolve_route(Id& id) {
   return 0;
 }
 
+// As with TCP, an address and port have one listener, whoever's it is: clients of other users could not tell
+// two apart. 0 or an errno.
+int Agent::serve(Id& id, const Binding& binding) {
+  id.served = packets_->serve(binding);
+  if (id.served) return 0;
+  const auto user = packets_->other_user_at(binding);
+  if (!user) return 0;  // our own user has a listener there in another runtime folder
+  static std::atomic_flag said;
+  if (link::first_time(said))
+    link::explain(
+        "cannot listen on RDMA port " + std::to_string(binding.endpoint.port) + " of " +
+        text_of(binding.endpoint) + ": a program of user " + std::to_string(*user) +
+        " listens there; choose another port or address, or set WEIR_WIRE=0 to be found by programs "
+        "of this user alone");
+  return EADDRINUSE;
+}
+
 int Agent::listen(Id& id, int backlog) {
   const link::NotCancelled whole;
   if (id.stage == Stage::unbound) {
@@ -183,13 +210,14 @@ int Agent::listen(Id& id, int backlog) {
   listeners_.push_back(&id);
   const auto binding = id.binding;
   hold.unlock();
-  const int error = binding ? ports_.listening(*binding) : 0;
+  int error = binding && packets_ ? serve(id, *binding) : 0;
+  if (error == 0 && binding) error = ports_.listening(*binding);
   if (error == 0 && packets_ && binding && PacketCarrier::may_be_asked_from_elsewhere(id.local)) {
     // Programs on this host reach the listener, whatever prevents access from other hosts.
     (void)packets_->open();
   }
-  if (error == 0 && packets_ && binding) id.served = packets_->serve(*binding);
   if (error == 0) return 0;
+  if (std::exchange(id.served, false)) packets_->stop_serving(*binding);
   hold.lock();
   std::erase(listeners_, &id);
   id.stage = Stage::bound;

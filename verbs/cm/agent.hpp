@@ -125,6 +125,7 @@ class Agent {
 
   bool lives(const PortOwner& owner);
   Endpoint ephemeral(Endpoint endpoint);
+  int serve(Id& id, const Binding& binding);
 
   link::SameHostLink& link_;
   const Limits limits_;

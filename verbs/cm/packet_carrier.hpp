@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -80,9 +81,12 @@ class PacketCarrier {
   int open();
   // The same object for the same addresses, as long as it is held.
   link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote, std::uint64_t process = 0);
-  // Lets other users of this host find a listener by its address and port, of each the process that was
-  // first.
+  // Lets other users of this host find a listener by its address and port. False: another process has them.
   bool serve(const Binding& listener) { return port_.serve(service_of(listener)); }
+  // The other user whose program listens there, if one does.
+  std::optional<unsigned> other_user_at(const Binding& listener) {
+    return port_.other_user_serving(service_of(listener));
+  }
   void stop_serving(const Binding& listener) { port_.stop_serving(service_of(listener)); }
   // Their process that listens there, on that address or else on all; 0: none does. False: none, and `found`
   // does not run.

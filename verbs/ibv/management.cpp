@@ -34,6 +34,10 @@ class Management final : public ManagementPort {
   bool serve(const std::string& service) override {
     return nic_.network().users() != nullptr && nic_.network().users()->listen(service);
   }
+  std::optional<unsigned> other_user_serving(const std::string& service) override {
+    return nic_.network().users() != nullptr ? nic_.network().users()->other_user_with(service)
+                                             : std::nullopt;
+  }
   void stop_serving(const std::string& service) override { nic_.network().users()->leave(service); }
   bool find_server(const std::string& service, std::function<void(std::uint64_t)> found) override {
     // The callback runs in the receiving thread, which holds the NIC's locks: defer `found`.

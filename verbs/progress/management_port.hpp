@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -41,6 +42,8 @@ class ManagementPort {
   // Offers a service that programs of other users of this host find by name. False: another process has it.
   virtual bool serve(const std::string& service) = 0;
   virtual void stop_serving(const std::string& service) = 0;
+  // The other user whose program serves it, if one does.
+  virtual std::optional<unsigned> other_user_serving(const std::string& service) = 0;
   // Finds the process of another user that serves it (0: none); `found` runs on the link's thread. Returns
   // false if no such process can be asked; then `found` does not run.
   virtual bool find_server(const std::string& service, std::function<void(std::uint64_t process)> found) = 0;
