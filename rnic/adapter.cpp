@@ -482,8 +482,8 @@ ArrivedPacket arrived_as(const PacketDatagram& datagram, const wire::Packet& pac
 
 }  // namespace
 
-// Delivers a copy to each attached queue pair of ours. The kernel gives each process that joined the group
-// its own copy, so none is passed on.
+// Delivers a copy to each attached queue pair of ours. Each process that joined the group gets its own copy,
+// from the kernel or from another user's process, so none is passed on.
 void Adapter::take_multicast(const PacketDatagram& datagram, const wire::Packet& packet) {
   attached_.clear();
   multicast_.append_attached(datagram.destination, attached_);
@@ -498,8 +498,8 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   const Qpn to(packet->bth.destination);
   // Each implies the other (IBA 9.4.1): a group's address never leads to one queue pair, nor another to all.
   if (is_group(datagram.destination) != (to == multicast_destination)) return;
-  // Packets of another user's process may only be for us.
-  const bool for_others = to == multicast_destination || (to.value() > 1 && to.slot() != slot_);
+  // Packets of another user's process may only be for us, or for a group that we are in.
+  const bool for_others = to != multicast_destination && to.value() > 1 && to.slot() != slot_;
   if (datagram.process != 0 && for_others) return;
   if (to == multicast_destination) return take_multicast(datagram, *packet);
   if (to.value() <= 1) {

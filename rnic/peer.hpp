@@ -196,6 +196,8 @@ class HostPort {
   virtual std::uint64_t process_in(Slot) { return 0; }
   // The same, if packets already go there; costs next to nothing if packets go to no other user.
   virtual std::uint64_t known_process_in(Slot) { return 0; }
+  // Appends the numbers of other users' processes on this host that are in the group.
+  virtual void append_members(const Gid& /*group*/, std::vector<std::uint64_t>& /*processes*/) {}
 
   // Whether that is an address of this host: a process of another user may claim any address, whereas on UDP
   // the kernel checks it.

@@ -64,6 +64,7 @@ class UserPort final : private ForkAware {
   UserPort(const UserPort&) = delete;
   UserPort& operator=(const UserPort&) = delete;
 
+  Slot slot() const { return options_.slot; }
   // Readable when receive() has something to do.
   int descriptor() const { return epoll_.get(); }
   // What has come, in this thread; bounded, so that others have their turn.
@@ -80,9 +81,9 @@ class UserPort final : private ForkAware {
   // it. False: another process has it. Each listen needs its own leave.
   bool listen(const std::string& service);
   void leave(const std::string& service);
-  // Which process of another user has that service: `found` is called once, if true is returned.
   // The other user whose process listens with that name, if one does.
   std::optional<uid_t> other_user_with(const std::string& service) const;
+  // Which process of another user has that service: `found` is called once, if true is returned.
   bool find(const std::string& service, Found found);
 
  private:

@@ -88,8 +88,9 @@ Outcome DatagramSender::execute(SendWqe& wqe, const Gather& payload, HostPort::T
   if (packet_bytes != 0 && to_one) return send_in_packet(wqe, payload);
   if (const Outcome there = look_at(payload); there != Outcome::done) return there;
   if (to == multicast_destination) {
-    const Outcome here = multicast(wqe, payload, dial);
-    return here == Outcome::done && packet_bytes != 0 ? send_in_packet(wqe, payload) : here;
+    if (const Outcome here = multicast(wqe, payload, dial); here != Outcome::done) return here;
+    if (const Outcome users = multicast_to_users(wqe, payload); users != Outcome::done) return users;
+    return packet_bytes != 0 ? send_in_packet(wqe, payload) : Outcome::done;
   }
   if (const std::uint64_t process = qp_.nic.host.known_process_in(to.slot()); process != 0)
     return send_in_packet(wqe, payload, process);
@@ -145,6 +146,16 @@ void receive_datagram(const QpCommon& qp, const ArrivedPacket& arrived) {
            .solicited = packet.bth.solicited,
            .multicast = Qpn(packet.bth.destination) == multicast_destination},
           *self, qp.qpn.index(), qp.qpn);
+}
+
+// Each process of another user that is in the group gets its own packet, and finds its receivers itself.
+Outcome DatagramSender::multicast_to_users(const SendWqe& wqe, const Gather& payload) {
+  if (wqe.datagram.path == nullptr) return Outcome::done;
+  members_.clear();
+  qp_.nic.host.append_members(wqe.datagram.path->group, members_);
+  for (const std::uint64_t process : members_)
+    if (const Outcome sent = send_in_packet(wqe, payload, process); sent != Outcome::done) return sent;
+  return Outcome::done;
 }
 
 // Delivers to every attached queue pair of every process on this host, including the sender's own. Each

@@ -36,10 +36,12 @@ class DatagramSender {
   Datagram datagram_of(const SendWqe&, const Gather&) const;
   Outcome send_in_packet(const SendWqe&, const Gather&, std::uint64_t process = 0);
   Outcome multicast(const SendWqe&, const Gather&, HostPort::Ticket& dial);
+  Outcome multicast_to_users(const SendWqe&, const Gather&);
 
   const QpCommon& qp_;
   PacketPolling& polling_;
   std::unique_ptr<DatagramPackets> packets_;  // created with the first datagram to another host
+  std::vector<std::uint64_t> members_;        // of the group of the datagram being sent
 };
 
 // Delivers a datagram from another host or user to this queue pair. If no receive is posted it is lost, like

@@ -6,7 +6,7 @@ from case import HOST, Case
 # Those in `make test`; the others run only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "ibv_uc_pingpong.default", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default",
          "ib_read_bw.size_4096", "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "killed.ib_write_bw.client", "ibv_ud_pingpong.default",
-         "udaddy", "ib_send_bw.ud.five", "ibv_xsrq_pingpong.default"]
+         "udaddy", "mckey", "ib_send_bw.ud.five", "ibv_xsrq_pingpong.default"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000",
     "rping.validated_10000", "ibv_srq_pingpong.events_checked", "rdma_server", "ucmatose",

@@ -15,6 +15,8 @@
 #include <optional>
 #include <vector>
 
+#include "link/users/group_members.hpp"
+
 namespace weir::link {
 namespace {
 
@@ -182,11 +184,11 @@ TEST_F(Users, find_a_service_and_whose_it_is) {
   ASSERT_TRUE(other.port->listen(service));
   ASSERT_TRUE(other.port->listen(service));
   EXPECT_FALSE(third.port->listen(service)) << "it is another's";
-  std::vector<Process> found;
-  const auto note = [&](Process who) { found.push_back(who); };
   EXPECT_EQ(third.port->other_user_with(service), ::geteuid());
   EXPECT_EQ(End(4, ::geteuid()).port->other_user_with(service), std::nullopt) << "it is its own user's";
   EXPECT_EQ(third.port->other_user_with("weir-port-tcp-7472"), std::nullopt);
+  std::vector<Process> found;
+  const auto note = [&](Process who) { found.push_back(who); };
   ASSERT_TRUE(one.port->find(service, note));
   ASSERT_TRUE(readable(other.port->descriptor()));
   other.receive();
@@ -199,6 +201,43 @@ TEST_F(Users, find_a_service_and_whose_it_is) {
   EXPECT_EQ(found[1], 0u) << "who has left it was found";
   EXPECT_FALSE(one.port->find(service, note));
   EXPECT_TRUE(third.port->listen(service));
+}
+
+constexpr GroupMembers::Group group_1 = {0xff, 0x15, 1}, group_2 = {0xff, 0x15, 2};
+
+TEST_F(Users, see_who_is_in_a_group_and_again_after_a_while) {
+  End one(1), other(2), third(3), our_own(4, ::geteuid());
+  GroupMembers ours(*one.port), others(*other.port), thirds(*third.port), own_users(*our_own.port);
+  Clock::time_point now{};
+  const auto members = [&](const GroupMembers::Group& group, GroupMembers& seen_by) {
+    std::vector<Process> all;
+    seen_by.append(group, now, all);
+    return all;
+  };
+  ASSERT_TRUE(others.join(group_1));
+  ASSERT_TRUE(others.join(group_1)) << "a second queue pair";
+  const auto second = one.port->process_in(2), third_process = one.port->process_in(3);
+  EXPECT_THAT(members(group_1, ours), ElementsAre(second));
+  EXPECT_THAT(members(group_2, ours), IsEmpty());
+  EXPECT_THAT(members(group_1, own_users), IsEmpty()) << "they meet in their directory";
+  ASSERT_TRUE(thirds.join(group_1));
+  others.leave(group_1);
+  now += GroupMembers::look_interval - std::chrono::milliseconds(1);
+  EXPECT_THAT(members(group_1, ours), ElementsAre(second)) << "it looked again too soon";
+  now += std::chrono::milliseconds(1);
+  EXPECT_THAT(members(group_1, ours), testing::UnorderedElementsAre(second, third_process));
+  others.leave(group_1);
+  now += GroupMembers::look_interval;
+  EXPECT_THAT(members(group_1, ours), ElementsAre(third_process));
+}
+
+TEST_F(Users, whose_name_in_a_group_is_taken_cannot_join) {
+  End one(1), other(2);
+  GroupMembers ours(*one.port);
+  ASSERT_TRUE(ours.join(group_2));
+  UserPort& port = *other.port;
+  ASSERT_TRUE(port.listen("weir-group-ff150100000000000000000000000000-1")) << "a made-up name";
+  EXPECT_FALSE(ours.join(group_1));
 }
 
 // ---- strangers

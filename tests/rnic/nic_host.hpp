@@ -58,20 +58,26 @@ class Nic final : public HostPort {
   std::uint64_t process_in(Slot) override { return known_process; }
   std::uint64_t known_process_in(Slot) override { return known_process; }
   bool is_ours(const Gid& address) override { return address != foreign; }
+  void append_members(const Gid& group, std::vector<std::uint64_t>& processes) override {
+    if (const auto found = members.find(group); found != members.end())
+      processes.insert(processes.end(), found->second.begin(), found->second.end());
+  }
 
   // A process of another user, in any slot; absent by default.
   std::uint64_t known_process = 0;
+  // By group, the processes of other users in it.
+  std::map<Gid, std::vector<std::uint64_t>> members;
   Gid foreign{};  // an address of another host
   // What it sends to other hosts; by default that is lost.
   std::function<void(const PacketRoute&, std::span<const PacketRun>)> on_packets;
+  // What has arrived when it looks for packets; by default nothing.
+  std::function<void(const PacketSink&)> on_look;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
   std::function<bool(Slot)> on_reach;
   // On-demand memory that is missing; by default none is missing.
   std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
 
   int channel_events(std::uint32_t channel);  // raised since the last call
-  // What has arrived when it looks for packets; by default nothing.
-  std::function<void(const PacketSink&)> on_look;
   std::vector<AsyncReport> async_events();    // reported since the last call
 
  private:

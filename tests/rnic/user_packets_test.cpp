@@ -149,5 +149,49 @@ TEST_F(TwoUsers, datagrams_name_queue_pairs_of_their_own_process) {
   EXPECT_EQ(into.part(grh_bytes, 64), from.part(0, 64));
 }
 
+TEST_F(TwoUsers, a_datagram_to_a_group_goes_to_each_process_that_is_in_it) {
+  constexpr std::uint32_t qkey = 0x1234;
+  constexpr std::uint64_t third = 44;
+  constexpr Gid group = {0xff, 0x15, 1}, other_group = {0xff, 0x15, 2};
+  Endpoint sender{a_nic, {.type = QpType::ud, .qkey = qkey}},
+      receiver{b_nic, {.type = QpType::ud, .qkey = qkey}},
+      elsewhere{b_nic, {.type = QpType::ud, .qkey = qkey}};
+  for (Endpoint* end : {&sender, &receiver, &elsewhere}) end->to_rts(Qpn());
+  Memory into{b_nic, 4096}, unused{b_nic, 4096};
+  DatagramPath path;
+  path.group = group;
+  path.grh = write_grh({.source = a_gid, .destination = group, .traffic_class = 0, .hop_limit = 1});
+  a_nic.members[group] = {of_b, third};
+  from.fill(1);
+  ASSERT_EQ(receiver.recv(5, {into.all()}), PostResult::ok);
+  ASSERT_EQ(elsewhere.recv(6, {unused.all()}), PostResult::ok);
+  const SendRequest request{.wr_id = 1,
+                            .opcode = SendOpcode::send,
+                            .flags = send_flag::signaled,
+                            .datagram = {multicast_destination, qkey, &path}};
+  ASSERT_EQ(sender.post(request, {from.all()}), PostResult::ok);
+  EXPECT_TRUE(completed(sender.poll_send(), 1));
+  ASSERT_EQ(wire.size(), 2u) << "one for each process, and none to another host";
+  const OnWire good = wire.front();
+  wire.clear();
+  // The test's NICs are neighbours too, so that nobody was attached before.
+  auto& groups = b_nic.adapter().multicast();
+  ASSERT_EQ(groups.attach(receiver.qpn().index(), group), MulticastGroups::Attached::ok);
+  ASSERT_EQ(groups.attach(elsewhere.qpn().index(), other_group), MulticastGroups::Attached::ok);
+  OnWire of_another_slot = good;
+  of_another_slot.slot = b_nic.slot();
+  deliver(of_another_slot);
+  b_nic.foreign = a_gid;
+  deliver(good);
+  EXPECT_FALSE(receiver.poll_recv()) << "it was believed who it says it is from";
+  b_nic.foreign = {};
+  deliver(good);
+  const auto received = receiver.poll_recv();
+  ASSERT_TRUE(completed(received, 5));
+  EXPECT_EQ(received->src_qpn, sender.qpn().value());
+  EXPECT_EQ(into.part(grh_bytes, 64), from.part(0, 64));
+  EXPECT_FALSE(elsewhere.poll_recv());
+}
+
 }  // namespace
 }  // namespace weir::rnic::test

@@ -1,9 +1,9 @@
 // ibv_attach_mcast, ibv_detach_mcast (ibv_attach_mcast(3)).
 //
-// On this host an attached queue pair receives at once, and any queue pair may send. From other hosts a
-// group's packets arrive on the interface where the process joined the group in the kernel, which tells the
-// network (IGMP, MLD). Attaching also joins in the kernel, so a join through the connection manager only adds
-// the choice of the interface.
+// On this host an attached queue pair receives at once what programs of its user send, and within moments
+// what other users send (link/users/group_members.hpp). From other hosts a group's packets arrive on the
+// interface where the process joined the group in the kernel, which tells the network (IGMP, MLD). Attaching
+// also joins in the kernel, so a join through the connection manager only adds the choice of the interface.
 #include "rnic/datagrams/multicast.hpp"
 
 #include <algorithm>
@@ -52,7 +52,10 @@ int attach(ibv_qp* qp, const ibv_gid* gid, std::optional<std::size_t> at) {
   const rnic::Gid group = group_of(*gid);
   if (groups.attach(index, group) != rnic::MulticastGroups::Attached::ok) return ENOMEM;
   const int error = join_on_the_wire(*context.nic, index, *gid, at);
-  if (error != 0 && !context.nic->groups().holds(index, group)) groups.detach(index, group);
+  if (error == 0)
+    context.nic->groups().join_users(index, group);
+  else if (!context.nic->groups().holds(index, group))
+    groups.detach(index, group);
   return error;
 }
 

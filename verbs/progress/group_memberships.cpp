@@ -57,15 +57,43 @@ GroupMemberships::Holders::iterator GroupMemberships::let_go(Holders::iterator m
   return holders_.erase(membership);
 }
 
+void GroupMemberships::join_users(std::uint32_t qp_index, const rnic::Gid& group) {
+  link::GroupMembers* const members = network_.members();
+  if (members == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto known = among_users_.find(group);
+  if (known != among_users_.end()) {
+    known->second.insert(qp_index);
+    return;
+  }
+  if (members->join(group)) {
+    among_users_[group].insert(qp_index);
+    return;
+  }
+  static std::atomic_flag said;
+  if (link::first_time(said))
+    link::explain("what other users of this host send to multicast group " + text_of(group) +
+                  " does not come to this program: another process has the name by which its place is found; "
+                  "end that process, or start this program again");
+}
+
+GroupMemberships::Groups::iterator GroupMemberships::let_go(Groups::iterator group, std::uint32_t qp_index) {
+  if (group->second.erase(qp_index) == 0 || !group->second.empty()) return std::next(group);
+  network_.members()->leave(group->first);
+  return among_users_.erase(group);
+}
+
 void GroupMemberships::leave(std::uint32_t qp_index, const rnic::Gid& group) {
   const std::lock_guard lock(mutex_);
   auto at = holders_.lower_bound({group, 0});
   while (at != holders_.end() && at->first.first == group) at = let_go(at, qp_index);
+  if (const auto known = among_users_.find(group); known != among_users_.end()) let_go(known, qp_index);
 }
 
 void GroupMemberships::forget(std::uint32_t qp_index) {
   const std::lock_guard lock(mutex_);
   for (auto at = holders_.begin(); at != holders_.end();) at = let_go(at, qp_index);
+  for (auto at = among_users_.begin(); at != among_users_.end();) at = let_go(at, qp_index);
 }
 
 bool GroupMemberships::holds(std::uint32_t qp_index, const rnic::Gid& group) {

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "link/memory/mapping.hpp"
 #include "link/memory/process_memory.hpp"
@@ -93,6 +94,9 @@ class NicProcess final : public rnic::HostPort {
   std::uint64_t process_in(rnic::Slot slot) override { return network_->process_in(slot); }
   bool is_ours(const rnic::Gid& address) override { return network_->is_ours(address); }
   std::uint64_t known_process_in(rnic::Slot slot) override { return network_->known_process_in(slot); }
+  void append_members(const rnic::Gid& group, std::vector<std::uint64_t>& processes) override {
+    if (network_->members() != nullptr) network_->members()->append(group, link::Clock::now(), processes);
+  }
   void pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) override;
 
  private:

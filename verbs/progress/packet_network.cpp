@@ -23,15 +23,16 @@ std::string text_of(const rnic::Gid& gid) {
   return text.data();
 }
 
-bool PacketNetwork::switched_off() {
-  const char* const said = ::secure_getenv(wire_variable);
+namespace {
+bool is_zero(const char* variable) {
+  const char* const said = ::secure_getenv(variable);
   return said != nullptr && std::strcmp(said, "0") == 0;
 }
-
 }  // namespace
 
 bool PacketNetwork::switched_off() { return is_zero(wire_variable); }
 bool PacketNetwork::says_ecn_capable() { return !is_zero(ecn_variable); }
+
 void PacketNetwork::stop() {
   if (port_) link_.unwatch(port_->descriptor());
   if (users_) link_.unwatch(users_->descriptor());
@@ -49,7 +50,10 @@ void PacketNetwork::open_to_other_users() {
   users_ = std::move(*opened);
   const auto watched =
       link_.watch(users_->descriptor(), [this] { adapter_.receive_packets(rnic::Adapter::Patience::wait); });
-  if (!watched) users_.reset();
+  if (watched)
+    members_ = std::make_unique<link::GroupMembers>(*users_);
+  else
+    users_.reset();
 }
 
 // Most processes talk to no other user, so an exit must not wait without need.

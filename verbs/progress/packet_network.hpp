@@ -15,6 +15,7 @@
 
 #include "link/same_host.hpp"
 #include "link/udp/udp_port.hpp"
+#include "link/users/group_members.hpp"
 #include "link/users/user_port.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/progress/management_port.hpp"
@@ -26,9 +27,9 @@ std::string text_of(const rnic::Gid& gid);
 
 // "0": no packets to other hosts.
 inline constexpr char wire_variable[] = "WEIR_WIRE";
-
 // "0": packets do not say that switches may mark them.
 inline constexpr char ecn_variable[] = "WEIR_ECN";
+
 class PacketNetwork {
  public:
   // Both outlive it; the link's thread then calls the adapter when packets come.
@@ -37,8 +38,8 @@ class PacketNetwork {
   PacketNetwork& operator=(const PacketNetwork&) = delete;
 
   static bool switched_off();
-  // Call before the link ends; afterwards nothing calls us any more.
   static bool says_ecn_capable();
+  // Call before the link ends; afterwards nothing calls us any more.
   void stop();
 
   // From now on packets come from other hosts. The error is text to print.
@@ -58,6 +59,8 @@ class PacketNetwork {
     return asked != nullptr && asked(address);
   }
   link::UserPort* users() { return users_.get(); }
+  // The multicast groups of other users' processes; nullptr: they do not reach us.
+  link::GroupMembers* members() { return members_.get(); }
   // Runs on the link's thread when such a process has ended. Set it once, before it is needed.
   using GoneHandler = std::function<void(std::uint64_t process)>;
   void on_process_gone(GoneHandler handler);
@@ -93,8 +96,9 @@ class PacketNetwork {
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;
   std::atomic<link::UdpPort*> open_{nullptr};
-  std::unique_ptr<link::UserPort> users_;  // from open_to_other_users() on
-  GoneHandler gone_;                       // under mutex_
+  std::unique_ptr<link::UserPort> users_;  // from open_to_other_users() on, as the next
+  std::unique_ptr<link::GroupMembers> members_;
+  GoneHandler gone_;  // under mutex_
   std::shared_ptr<const ManagementHandler> management_;
   std::atomic<std::uint32_t> management_psn_{0};
   std::atomic<bool> takes_datagrams_{false};
