@@ -43,10 +43,28 @@ OURS = [
          needs=["{bin}/weir-server", "{bin}/weir-cli"]),
 ]
 
+# What may happen to a host while its programs talk. Each ends the connection, and Weir says why where it can know.
+GONE = r"Failed status 12"  # transport retry counter exceeded
+DISTURBED = {
+    "server_stopped": ("server", [], [GONE]),
+    "interface_deleted": ("server", ["ip", "link", "delete", "wire"], [GONE]),
+    "address_deleted": ("client", ["ip", "address", "delete", "10.77.0.2/24", "dev", "wire"],
+                        [GONE, r"weir: cannot send packets to 10\.77\.0\.1: .*; "]),
+    "mtu_lowered": ("client", ["ip", "link", "set", "wire", "mtu", "600"], [GONE, r"weir: cannot send .*shorter packets than the path MTU"]),
+}
+
+
+def disturbed(by_name):
+    case = by_name["killed.ib_write_bw.server"]
+    for what, (end, command, expect) in DISTURBED.items():
+        yield dataclasses.replace(case, name=f"between_hosts.disturbed.{what}", how="disturbed", killed="", disturbed=end,
+                                  disturb=command, expect=expect, between_hosts="ipv4", in_shm=True)
+
 
 def between_hosts(cases):
     yield from OURS
     by_name = {case.name: case for case in cases}
+    yield from disturbed(by_name)
 
     def case_of(name, kind, words, prefix="", label="interop"):
         case = by_name[name]

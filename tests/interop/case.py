@@ -13,7 +13,7 @@ HOST = "127.0.0.1"
 @dataclasses.dataclass
 class Case:
     name: str
-    how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed
+    how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed, disturbed
     server: list                 # the command; with how="alone" the only one
     client: list = None
     ready: str = "tcp"           # where the server listens: "tcp", "udp", "rdma" or "rsocket" on {port}, "rdma:7174", or
@@ -24,6 +24,8 @@ class Case:
     label: str = "interop"       # "slow": label slow too, so not in make test
     sizes: list = ()             # perftest: message sizes that must each have a row of numbers
     killed: str = ""             # how="killed": "client" or "server"
+    disturb: list = ()           # how="disturbed": what is run at that end of the wire while the client works; none: the end is stopped
+    disturbed: str = ""          # the end
     copies: int = 0              # size of {file}; {copy} must equal it when the client has ended
     options: list = ()           # of `weir run`
     around: list = ()            # a launcher that runs `weir run`, with the command after its own arguments

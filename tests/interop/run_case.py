@@ -13,6 +13,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -266,6 +267,24 @@ def killed(run):
         clear_up(run)
 
 
+def disturbed(run):
+    """The client must end with an error that it expects; the server of one-sided traffic need not notice."""
+    server = run.start_server()
+    client = run.start("client", run.case.client)
+    client.wait_until_it_used_cpu(WORK_S, READY_S)
+    if run.case.disturb:
+        run.namespaces.run(run.case.disturbed, *run.case.disturb)
+    else:
+        {"server": server, "client": client}[run.case.disturbed].kill(signal.SIGSTOP)
+    status = client.wait(NOTICE_S)
+    if status <= 0:
+        raise Failed(f"the client ended with {status} although the way to its peer was disturbed")
+    must_print(client, run.case.expect)
+    server.kill()
+    server.wait(READY_S)
+    clear_up(run)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path)
@@ -286,7 +305,8 @@ def main():
 
     run, problem = Run(arguments.build.resolve(), case), None
     try:
-        {"alone": alone, "pair": pair, "served": served, "persistent_server": persistent_server, "killed": killed}[case.how](run)
+        {"alone": alone, "pair": pair, "served": served, "persistent_server": persistent_server, "killed": killed,
+         "disturbed": disturbed}[case.how](run)
     except (Failed, Expired) as error:
         problem = str(error)
     finally:
