@@ -53,12 +53,24 @@ DISTURBED = {
     "mtu_lowered": ("client", ["ip", "link", "set", "wire", "mtu", "600"], [GONE, r"weir: cannot send .*shorter packets than the path MTU"]),
 }
 
+# They share the port at either end, so most packets come to another process than the one they are for. The last listener starts when
+# the others have bound their ports.
+MANY = 100
+FIRST_PORT = 7200
+MANY_SERVERS = (f"for i in $(seq {MANY - 1}); do rping -s -C 5 -p $(({FIRST_PORT} + i)) & done; "
+                f"until [ $(ls -d $WEIR_RUNTIME_DIR/net-*/cm/tcp-* | wc -l) -ge {MANY - 1} ]; do sleep 0.05; done; "
+                f"rping -s -C 5 -p $(({FIRST_PORT} + {MANY})); exec sleep infinity")
+MANY_CLIENTS = (f"for i in $(seq {MANY}); do rping -c -a {{host}} -C 5 -p $(({FIRST_PORT} + i)) & all=\"$all $!\"; done; "
+                "for each in $all; do wait $each || exit 1; done")
+
 
 def disturbed(by_name):
     case = by_name["killed.ib_write_bw.server"]
     for what, (end, command, expect) in DISTURBED.items():
         yield dataclasses.replace(case, name=f"between_hosts.disturbed.{what}", how="disturbed", killed="", disturbed=end,
                                   disturb=command, expect=expect, between_hosts="ipv4", in_shm=True)
+    yield Case("between_hosts.many_processes", "served", ["sh", "-c", MANY_SERVERS], ["sh", "-c", MANY_CLIENTS], ready=f"rdma:{FIRST_PORT + MANY}",
+               between_hosts="ipv4", in_shm=True, label="slow", limit_s=300)
 
 
 def between_hosts(cases):
