@@ -142,6 +142,8 @@ std::span<const Command> counter_commands();
 std::span<const Command> debug_commands();
 std::span<const Command> dump_commands();
 std::span<const Command> expiry_commands();
+std::span<const Command> field_combined_commands();
+std::span<const Command> field_expiry_commands();
 std::span<const Command> geo_commands();
 std::span<const Command> geo_search_commands();
 std::span<const Command> hash_commands();

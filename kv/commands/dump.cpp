@@ -77,8 +77,7 @@ void restore(const Call& call) {
   if (options.replace) call.erase(call[1]);
   // A value that has already expired is not stored.
   if (ttl != 0 && ttl <= call.now_ms) return call.reply.ok();
-  Record& fresh = call.db.insert(call[1]);
-  fresh.value = std::move(*value);
+  Record& fresh = call.db.insert(call[1], std::move(*value));
   if (ttl != 0) call.db.set_expiry(fresh, ttl);
   note_use(call.server, fresh, options.about);
   call.changed(call[1]);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kv/commands/collection.hpp"
+#include "kv/commands/field_words.hpp"
 #include "kv/commands/random_choice.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
@@ -13,8 +14,9 @@ namespace weir::kv {
 
 namespace {
 
-std::optional<StoredText> find_in(const Hash* hash, std::string_view field) {
-  return hash == nullptr ? std::nullopt : hash->find(field);
+// A change may have taken the hash its last time.
+void index_again(const Call& call, const Hash& hash, bool had_times) {
+  if (had_times && hash.times() == nullptr) call.db.fields_changed(call[1]);
 }
 
 // Sets the pairs and returns how many fields are new, -1 when the client was answered an error.
@@ -27,9 +29,11 @@ std::int64_t set_pairs(const Call& call) {
   if (!write_as(call, call[1], hash)) return -1;
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   std::int64_t created = 0;
+  const bool had_times = hash->times() != nullptr;
   for (std::size_t i = 2; i < call.count(); i += 2) {
     created += hash->set(call[i], given(call.arguments[i + 1]), hash_limits(call)) ? 1 : 0;
   }
+  index_again(call, *hash, had_times);
   call.changed(call[1]);
   return created;
 }
@@ -44,7 +48,7 @@ void hmset(const Call& call) {
 void hsetnx(const Call& call) {
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  if (hash != nullptr && hash->find(call[2])) return call.reply.integer(0);
+  if (living(call, hash, call[2])) return call.reply.integer(0);
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   hash->set(call[2], given(call.arguments[3]), hash_limits(call));
   call.changed(call[1]);
@@ -54,7 +58,7 @@ void hsetnx(const Call& call) {
 void hget(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  const auto value = find_in(hash, call[2]);
+  const auto value = living(call, hash, call[2]);
   value ? reply_text(call, *value) : call.reply.null();
 }
 
@@ -63,7 +67,7 @@ void hmget(const Call& call) {
   if (!read_as(call, call[1], hash)) return;
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i) {
-    const auto value = find_in(hash, call[i]);
+    const auto value = living(call, hash, call[i]);
     value ? reply_text(call, *value) : call.reply.null();
   }
 }
@@ -71,7 +75,7 @@ void hmget(const Call& call) {
 void hgetall(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  call.reply.map(hash == nullptr ? 0 : hash->size());
+  call.reply.map(hash == nullptr ? 0 : hash->shown());
   if (hash == nullptr) return;
   hash->for_each([&](std::string_view field, const StoredText& value) {
     call.reply.bulk(field);
@@ -82,7 +86,7 @@ void hgetall(const Call& call) {
 void hkeys(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  call.reply.array(hash == nullptr ? 0 : hash->size());
+  call.reply.array(hash == nullptr ? 0 : hash->shown());
   if (hash != nullptr)
     hash->for_each([&](std::string_view field, const StoredText&) { call.reply.bulk(field); });
 }
@@ -90,7 +94,7 @@ void hkeys(const Call& call) {
 void hvals(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  call.reply.array(hash == nullptr ? 0 : hash->size());
+  call.reply.array(hash == nullptr ? 0 : hash->shown());
   if (hash != nullptr)
     hash->for_each([&](const StoredText&, const StoredText& value) { reply_text(call, value); });
 }
@@ -104,13 +108,13 @@ void hlen(const Call& call) {
 void hexists(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  call.reply.integer(find_in(hash, call[2]) ? 1 : 0);
+  call.reply.integer(living(call, hash, call[2]) ? 1 : 0);
 }
 
 void hstrlen(const Call& call) {
   Hash* hash = nullptr;
   if (!read_as(call, call[1], hash)) return;
-  const auto value = find_in(hash, call[2]);
+  const auto value = living(call, hash, call[2]);
   call.reply.integer(value ? static_cast<std::int64_t>(value->view().size()) : 0);
 }
 
@@ -119,7 +123,9 @@ void hdel(const Call& call) {
   if (!write_as(call, call[1], hash)) return;
   if (hash == nullptr) return call.reply.integer(0);
   std::int64_t deleted = 0;
+  const bool had_times = hash->times() != nullptr;
   for (std::size_t i = 2; i < call.count(); ++i) deleted += hash->erase(call[i]) ? 1 : 0;
+  index_again(call, *hash, had_times);
   if (deleted != 0) settle(call, call[1], *hash);
   call.reply.integer(deleted);
 }
@@ -129,7 +135,7 @@ void hincrby(const Call& call) {
   if (!call.integer(3, difference)) return;
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  const auto old = find_in(hash, call[2]);
+  const auto old = living(call, hash, call[2]);
   std::int64_t value = 0;
   if (old) {
     const auto number = parse_int(old->view());
@@ -141,7 +147,7 @@ void hincrby(const Call& call) {
   }
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   IntText text;
-  hash->set(call[2], format_int(value, text), hash_limits(call));
+  hash->update(call[2], format_int(value, text), hash_limits(call));
   call.changed(call[1]);
   call.reply.integer(value);
 }
@@ -152,7 +158,7 @@ void hincrbyfloat(const Call& call) {
   if (std::isinf(*difference)) return call.reply.error("ERR value is NaN or Infinity");
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  const auto old = find_in(hash, call[2]);
+  const auto old = living(call, hash, call[2]);
   const auto before = old ? parse_long_double(old->view()) : 0.0L;
   if (!before) return call.reply.error("ERR hash value is not a float");
   const long double value = *before + *difference;
@@ -160,23 +166,40 @@ void hincrbyfloat(const Call& call) {
     return call.reply.error("ERR increment would produce NaN or Infinity");
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   const std::string text = format_long_double_human(value);
-  hash->set(call[2], std::string_view(text), hash_limits(call));
+  hash->update(call[2], std::string_view(text), hash_limits(call));
   call.replay_as({"HSET", call[1], call[2], text});
+  if (const std::int64_t at_ms = hash->time_of(call[2]); at_ms != FieldTimes::never)
+    call.replay_as({"HPEXPIREAT", call[1], at_ms, "FIELDS", "1", call[2]});
   call.changed(call[1]);
   call.reply.bulk(text);
 }
 
 std::vector<Hash::Pair> pairs_of(const Hash& hash) {
   std::vector<Hash::Pair> pairs;
-  pairs.reserve(hash.size());
+  pairs.reserve(hash.shown());
   hash.for_each([&](const StoredText& field, const StoredText& value) { pairs.push_back({field, value}); });
   return pairs;
+}
+
+// Whether it takes a list of all fields to draw one.
+bool draws_from_list(const Hash& hash) { return hash.small() || hash.hides_any(); }
+
+// The hash to draw fields from, rid of fields whose time has come, as far as that takes no longer than other
+// commands do.
+bool read_living(const Call& call, Hash*& hash) {
+  constexpr std::size_t at_once = 1000;
+  if (!read_as(call, call[1], hash)) return false;
+  if (hash == nullptr || !hash->hides_any()) return true;
+  call.db.expire_fields(call[1], call.now_ms, at_once);
+  if (!write_as(call, call[1], hash)) return false;
+  if (hash != nullptr && hash->shown() == 0) hash = nullptr;
+  return true;
 }
 
 // Those of a small hash are found from its beginning on, so they are drawn from a list of them all.
 template <class Random>
 std::vector<Hash::Pair> different_pairs(const Hash& hash, std::size_t count, Random random) {
-  const std::size_t draws_among = hash.small() ? 0 : hash.size();
+  const std::size_t draws_among = draws_from_list(hash) ? 0 : hash.size();
   return choose_different<absl::flat_hash_set<const char*>>(
       draws_among, count, [&] { return hash.sample(random); },
       [](const Hash::Pair& one) { return one.field.view().data(); }, [&] { return pairs_of(hash); }, random);
@@ -186,11 +209,13 @@ void hrandfield(const Call& call) {
   RandomChoice choice;
   if (!parse_random_choice(call, "WITHVALUES", choice)) return;
   Hash* hash = nullptr;
-  if (!read_as(call, call[1], hash)) return;
+  if (!read_living(call, hash)) return;
   auto random = [&] { return call.server.random(); };
   if (!choice.counted) {
     if (hash == nullptr) return call.reply.null();
-    return call.reply.bulk(hash->sample(random).field);
+    if (!hash->hides_any()) return call.reply.bulk(hash->sample(random).field);
+    const std::vector<Hash::Pair> all = pairs_of(*hash);
+    return call.reply.bulk(all[random() % all.size()].field);
   }
   if (hash == nullptr || choice.count == 0) return call.reply.array(0);
   const bool nested = choice.with_values && call.reply.resp3();
@@ -202,7 +227,7 @@ void hrandfield(const Call& call) {
   };
   if (choice.repeat) {
     header(choice.count);
-    const std::vector<Hash::Pair> few = hash->small() ? pairs_of(*hash) : std::vector<Hash::Pair>();
+    const std::vector<Hash::Pair> few = draws_from_list(*hash) ? pairs_of(*hash) : std::vector<Hash::Pair>();
     for (std::size_t i = 0; i < choice.count; ++i)
       say(few.empty() ? hash->sample(random) : few[random() % few.size()]);
     return;

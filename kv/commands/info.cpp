@@ -211,6 +211,7 @@ void stats_section(const Server& server, Fields& field) {
   field.number("instantaneous_output_kbps", server.rates.output.at(now_ms, stats.bytes_out) / 1024);
   field("rejected_connections", stats.rejected);
   field("expired_keys", stats.expired);
+  field("expired_subkeys", stats.expired_fields);
   field("evicted_keys", stats.evicted);
   field("evicted_clients", stats.evicted_clients);
   field("keyspace_hits", stats.hits);
@@ -299,7 +300,8 @@ void keyspace_section(const Server& server, Fields& field) {
     if (db->size() == 0) continue;
     field("db" + std::to_string(db->index()),
           "keys=" + std::to_string(db->size()) + ",expires=" + std::to_string(db->volatile_size()) +
-              ",avg_ttl=" + std::to_string(db->average_ttl_ms(server.now_ms)));
+              ",avg_ttl=" + std::to_string(db->average_ttl_ms(server.now_ms)) +
+              ",subexpiry=" + std::to_string(db->hashes_with_times()));
   }
 }
 

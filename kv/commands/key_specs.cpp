@@ -24,7 +24,8 @@ constexpr SpecRow spec_rows[] = {
     {"mget sdiff sinter sunion", {{"RO access", 1, -1, 1}}},
     {"sintercard zdiff zinter zintercard zunion", {{"RO access", 1, 0, 1, counted}}},
     {"bitcount bitfield_ro bitpos dump expiretime geodist geohash geopos georadius_ro "
-     "georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget hrandfield "
+     "georadiusbymember_ro geosearch get getbit getrange hexpiretime hget hgetall hkeys hmget "
+     "hpexpiretime hpttl hrandfield httl "
      "hscan hvals lindex lpos lrange pexpiretime pttl smembers smismember srandmember sscan substr "
      "ttl zcount zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange "
      "zrevrangebylex zrevrangebyscore zrevrank zscan zscore xpending xrange xrevrange",
@@ -51,7 +52,7 @@ constexpr SpecRow spec_rows[] = {
     {"memory|usage object|encoding object|freq object|idletime object|refcount", {{"RO", 2}}},
     {"blpop brpop bzpopmax bzpopmin", {{"RW access delete", 1, -2, 1}}},
     {"lmpop zmpop", {{"RW access delete", 1, 0, 1, counted}}},
-    {"getdel lpop rpop spop zpopmax zpopmin", {{"RW access delete", 1}}},
+    {"getdel hgetdel lpop rpop spop zpopmax zpopmin", {{"RW access delete", 1}}},
     {"blmpop bzmpop", {{"RW access delete", 2, 0, 1, counted}}},
     {"set", {{"RW access update variable_flags", 1}}},
     {"bitfield", {{"RW access update variable_flags", 1}}},
@@ -65,7 +66,10 @@ constexpr SpecRow spec_rows[] = {
     {"xgroup|setid", {{"RW update", 2}}},
     {"hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore", {{"RW delete", 1}}},
     {"append hsetnx linsert lpush lpushx pfadd rpush rpushx sadd", {{"RW insert", 1}}},
-    {"expire expireat geoadd hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update", 1}}},
+    {"expire expireat geoadd hexpire hexpireat hgetex hmset hpersist hpexpire hpexpireat hset hsetex lset "
+     "persist pexpire "
+     "pexpireat setrange zadd",
+     {{"RW update", 1}}},
     {"ssubscribe sunsubscribe", {{"not_key", 1, -1, 1}}},
     {"spublish", {{"not_key", 1}}},
     {"sdiffstore sunionstore", {{"OW update", 1}, {"RO access", 2, -1, 1}}},
@@ -95,7 +99,8 @@ constexpr TipRow tip_rows[] = {
     {"nondeterministic_output",
      "client|info client|list cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot "
      "cluster|info cluster|links cluster|nodes cluster|replicas cluster|shards cluster|slaves cluster|slots "
-     "dump hrandfield hscan lastsave migrate object|encoding object|freq object|idletime object|refcount "
+     "dump hpttl hrandfield hscan httl lastsave migrate object|encoding object|freq object|idletime "
+     "object|refcount "
      "pttl spop "
      "srandmember "
      "sscan time ttl xadd xautoclaim xclaim xinfo|consumers xpending xtrim zrandmember zscan"},

@@ -106,8 +106,7 @@ void copy(const Call& call) {
     if (!replace) return call.reply.integer(0);
     target->erase(call[2]);
   }
-  Record& fresh = target->insert(call[2]);
-  fresh.value = record->value.copy();
+  Record& fresh = target->insert(call[2], record->value.copy());
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.server.effects.changed(*target, call[2]);
   call.server.notifications.tell(target->index(), usual_event(call.command), call[2]);
@@ -120,8 +119,7 @@ void move(const Call& call) {
   if (target == &call.db) return call.reply.error("ERR source and destination objects are the same");
   Record* record = call.write(call[1]);
   if (record == nullptr || target->find(call[1], call.now_ms) != nullptr) return call.reply.integer(0);
-  Record& fresh = target->insert(call[1]);
-  fresh.value = std::move(record->value);
+  Record& fresh = target->insert(call[1], std::move(record->value));
   fresh.accessed = record->accessed;
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.db.erase(call[1]);

@@ -13,19 +13,29 @@ constexpr std::string_view exec_request = "*1\r\n$4\r\nEXEC\r\n";
 }  // namespace
 
 void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why) {
-  if (heard()) {
-    const std::array<RequestWord, 2> words{"DEL", key};
-    append_request(requests_, words);
-    gathered_.push_back({db.index(), requests_.size()});
-    if (depth_ == 0) tell();
-  }
+  const std::array<RequestWord, 2> words{"DEL", key};
+  gather_now(db.index(), words);
   if (watches_.any()) {
     why == Keyspace::Gone::evicted ? watches_.touch(db.index(), key) : watches_.expire(db.index(), key);
   }
-  // Clients that read through a stream's group are told when the stream goes.
-  if (blocking_.any()) blocking_.signal(db.index(), key);
-  if (tracking_.any()) tracking_.changed(key);
-  if (under_way_.any()) under_way_.touch(db.index(), key);
+  touched(db, key);
+}
+
+void Effects::fields_gone(const Keyspace& db, std::string_view key, std::span<const std::string> fields) {
+  if (heard()) {
+    std::vector<RequestWord> words{"HDEL", key};
+    for (const std::string& field : fields) words.emplace_back(field);
+    gather_now(db.index(), words);
+  }
+  if (watches_.any()) watches_.touch(db.index(), key);
+  touched(db, key);
+}
+
+void Effects::gather_now(int db, std::span<const RequestWord> words) {
+  if (!heard()) return;
+  append_request(requests_, words);
+  gathered_.push_back({db, requests_.size()});
+  if (depth_ == 0) tell();
 }
 
 void Effects::say(int db, std::span<const RequestWord> words) {

@@ -57,6 +57,8 @@ class Effects {
   }
   // The key is about to be removed although no command asked for it.
   void gone(const Keyspace& db, std::string_view key, Keyspace::Gone why);
+  // Fields of the hash at the key were removed although no command asked for it.
+  void fields_gone(const Keyspace& db, std::string_view key, std::span<const std::string> fields);
   // A command changed more than one key: a whole database, or a library of functions.
   void changed_all(std::uint64_t changes = 1) {
     changes_ += changes;
@@ -122,6 +124,14 @@ class Effects {
     std::size_t end;  // end of its request in requests_
   };
 
+  void touched(const Keyspace& db, std::string_view key) {
+    // Clients that read through a stream's group are told when the stream goes.
+    if (blocking_.any()) blocking_.signal(db.index(), key);
+    if (tracking_.any()) tracking_.changed(key);
+    if (under_way_.any()) under_way_.touch(db.index(), key);
+  }
+  // One more request, of no running command; it is reported at once unless a command runs.
+  void gather_now(int db, std::span<const RequestWord> words);
   void gather(int db, Arguments words) {
     append_request(requests_, words);
     gathered_.push_back({db, requests_.size()});

@@ -50,8 +50,7 @@ class StoreTarget final : public rdb::Target {
       return {};
     }
     if (db_->records().find(key) != nullptr) return "it has the key '" + std::string(key) + "' twice";
-    Record& record = db_->insert(key);
-    record.value = std::move(value);
+    Record& record = db_->insert(key, std::move(value));
     if (about.expires_at_ms) db_->set_expiry(record, *about.expires_at_ms);
     note_use(server_, record, about);
     ++server_.loaded.keys;

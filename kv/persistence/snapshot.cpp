@@ -38,7 +38,10 @@ Snapshot::Snapshot(Server& server, std::uint32_t number, Use use, Sink sink)
 }
 
 void Snapshot::begin(Use use) {
-  rdb::put_header(chunk_);
+  // Older versions of Redis refuse a whole file rather than fail in its midst.
+  const bool field_times =
+      std::ranges::any_of(server_.databases, [](const auto& db) { return db->hashes_with_times() != 0; });
+  rdb::put_header(chunk_, field_times ? rdb::version_with_field_times : rdb::version_written);
   chunk_.put_aux("redis-ver", WEIR_REDIS_VERSION);
   chunk_.put_aux("redis-bits", "64");
   chunk_.put_aux("ctime", std::to_string(server_.now_ms / 1000));

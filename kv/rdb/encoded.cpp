@@ -118,8 +118,8 @@ void Encoded::finish(Compression compression, std::string& out) const {
   out.append(all.substr(done));
 }
 
-void put_header(Encoded& out) {
-  const std::string number = std::to_string(version_written);
+void put_header(Encoded& out, int version) {
+  const std::string number = std::to_string(version);
   out.put_raw(magic);
   out.put_raw(std::string(header_size - magic.size() - number.size(), '0') + number);
 }

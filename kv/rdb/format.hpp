@@ -10,6 +10,7 @@ namespace weir::kv::rdb {
 inline constexpr int version_written = 10;  // Redis 7.0's
 inline constexpr int newest_version = 12;   // Redis 7.4's
 inline constexpr int first_of_valkey = 80;  // Valkey 9's; it uses no version between
+inline constexpr int version_with_field_times = 12;
 inline constexpr std::string_view magic = "REDIS";
 inline constexpr std::size_t header_size = 9;  // the magic and four digits
 
@@ -35,7 +36,12 @@ enum class ValueType : std::uint8_t {
   stream_2 = 19,
   set_listpack = 20,  // Redis 7.2
   stream_3 = 21,
+  // Redis 7.4; what its release candidates wrote, 22 and 23, Valkey 9 uses for something else.
+  hash_timed = 24,
+  hash_timed_listpack = 25,
 };
+// The highest time of a field.
+inline constexpr std::int64_t most_field_time_ms = (std::int64_t{1} << 48) - 2;
 
 // These appear where a value's type could.
 enum class Opcode : std::uint8_t {

@@ -166,10 +166,61 @@ bool take_set(Reader& in, ValueType type, Set& set, const Limits& limits) {
   return take_intset(in, set, limits);
 }
 
+bool take_time(Reader& in, Hash& hash, std::string_view field, std::int64_t at_ms) {
+  if (at_ms < 0 || at_ms > most_field_time_ms) {
+    in.corrupt("a field has a time beyond all limits");
+    return false;
+  }
+  hash.expire_at(field, at_ms);
+  return true;
+}
+
+// Times are counted from the earliest one, which is 1; 0: the field stays.
+bool take_timed_hash(Reader& in, Hash& hash, const Limits& limits) {
+  const std::int64_t first_ms = in.milliseconds();
+  for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
+    const std::uint64_t time = in.length();
+    const Bytes field(in.text());
+    const std::string_view text = in.text();
+    if (in.failed()) return false;
+    if (!hash.set(field.view(), text, limits.hash)) in.corrupt("a hash has a field twice");
+    if (time == 0) continue;
+    std::int64_t at_ms = 0;
+    if (__builtin_add_overflow(first_ms, time - 1, &at_ms)) at_ms = -1;
+    take_time(in, hash, field.view(), at_ms);
+  }
+  return !in.failed();
+}
+
+// Field, value and time, 0 if it has none.
+bool take_timed_listpack(Reader& in, Hash& hash, const Limits& limits) {
+  in.milliseconds();  // the earliest time
+  Listpack elements(in.text());
+  std::string_view element;
+  while (elements.next(element)) {
+    const Bytes field(element);
+    const Bytes text(elements.next(element) ? element : "");
+    if (!elements.next(element)) {
+      in.corrupt("a hash has a field without value or time");
+      return false;
+    }
+    const auto at_ms = parse_int(element);
+    if (!at_ms || !hash.set(field.view(), text.view(), limits.hash)) {
+      in.corrupt(at_ms ? "a hash has a field twice" : "a field's time is no number");
+      return false;
+    }
+    if (*at_ms != 0 && !take_time(in, hash, field.view(), *at_ms)) return false;
+  }
+  if (elements.broken()) in.corrupt("a hash's bytes are damaged");
+  return !in.failed();
+}
+
 bool take_hash(Reader& in, ValueType type, Hash& hash, const Limits& limits) {
   if (type == ValueType::hash_listpack) return take_all(in, Listpack(in.text()), hash, limits);
   if (type == ValueType::hash_ziplist) return take_all(in, Ziplist(in.text()), hash, limits);
   if (type == ValueType::hash_zipmap) return take_all(in, Zipmap(in.text()), hash, limits);
+  if (type == ValueType::hash_timed) return take_timed_hash(in, hash, limits);
+  if (type == ValueType::hash_timed_listpack) return take_timed_listpack(in, hash, limits);
   for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
     const Bytes field(in.text());
     const std::string_view text = in.text();
@@ -220,7 +271,9 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::hash:
     case ValueType::hash_zipmap:
     case ValueType::hash_ziplist:
-    case ValueType::hash_listpack: {
+    case ValueType::hash_listpack:
+    case ValueType::hash_timed:
+    case ValueType::hash_timed_listpack: {
       Hash hash;
       if (!take_hash(in, type, hash, limits)) return std::nullopt;
       return Value(std::move(hash));

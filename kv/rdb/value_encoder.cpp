@@ -8,6 +8,32 @@
 
 namespace weir::kv::rdb {
 
+namespace {
+
+// As every version of Redis reads it.
+void put_hash(Encoded& out, const Hash& hash) {
+  out.put_length(hash.size());
+  hash.for_each_stored([&](std::string_view field, std::string_view text) {
+    out.put_text(field);
+    out.put_text(text);
+  });
+}
+
+// Each field's time comes first, counted from the hash's earliest one, which is 1; 0: the field stays.
+void put_timed_hash(Encoded& out, const Hash& hash) {
+  const std::int64_t first_ms = hash.times()->next_ms();
+  out.put_milliseconds(first_ms);
+  out.put_length(hash.size());
+  hash.for_each_stored([&](std::string_view field, std::string_view text) {
+    const std::int64_t at_ms = hash.time_of(field);
+    out.put_length(at_ms == FieldTimes::never ? 0 : static_cast<std::uint64_t>(at_ms - first_ms) + 1);
+    out.put_text(field);
+    out.put_text(text);
+  });
+}
+
+}  // namespace
+
 ValueType type_of(const Value& value) {
   switch (value.type()) {
     case Type::string:
@@ -17,7 +43,7 @@ ValueType type_of(const Value& value) {
     case Type::set:
       return ValueType::set;
     case Type::hash:
-      return ValueType::hash;
+      return value.hash().times() == nullptr ? ValueType::hash : ValueType::hash_timed;
     case Type::zset:
       return ValueType::zset;
     case Type::stream:
@@ -29,10 +55,15 @@ ValueType type_of(const Value& value) {
 void put_value(Encoded& out, const Value& value) {
   if (value.type() == Type::string) return out.put_text(value.text().view());
   if (value.type() == Type::stream) return put_stream(out, value.stream());
+  if (value.type() == Type::hash) {
+    const Hash& hash = value.hash();
+    return hash.times() == nullptr ? put_hash(out, hash) : put_timed_hash(out, hash);
+  }
   out.put_length(value.elements());
   switch (value.type()) {
     case Type::string:
     case Type::stream:
+    case Type::hash:
       break;
     case Type::list:
       value.list().for_each([&](std::string_view element) {
@@ -44,12 +75,6 @@ void put_value(Encoded& out, const Value& value) {
       value.set().for_each([&](std::string_view member) {
         out.put_text(member);
         return true;
-      });
-      break;
-    case Type::hash:
-      value.hash().for_each([&](std::string_view field, std::string_view text) {
-        out.put_text(field);
-        out.put_text(text);
       });
       break;
     case Type::zset: {

@@ -1,4 +1,5 @@
-// Writes a value in the form that every version of Redis reads: collections element by element.
+// Writes a value in the form that every version of Redis reads: collections element by element. Only hashes
+// whose fields expire need a newer one, Redis 7.4's.
 #pragma once
 
 #include "kv/rdb/encoded.hpp"

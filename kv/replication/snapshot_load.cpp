@@ -58,8 +58,7 @@ class SnapshotLoad::Target final : public rdb::Target {
   void sizes(std::uint64_t, std::uint64_t) override {}
   std::string record(std::string_view key, Value value, const rdb::About& about) override {
     if (db_->records().find(key) != nullptr) return "it has the key '" + std::string(key) + "' twice";
-    Record& record = db_->insert(key);
-    record.value = std::move(value);
+    Record& record = db_->insert(key, std::move(value));
     // Even if that time is past: the primary decides when the key goes.
     if (about.expires_at_ms) db_->set_expiry(record, *about.expires_at_ms);
     note_use(load_.server_, record, about);

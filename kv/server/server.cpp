@@ -53,6 +53,13 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       const bool expired = why == Keyspace::Gone::expired;
       notifications.tell(from.index(), expired ? KeyEvent{'x', "expired"} : KeyEvent{'e', "evicted"}, key);
     };
+    db->on_fields_gone = [this](Keyspace& from, std::string_view key, std::span<const std::string> fields,
+                                Keyspace::Left left) {
+      stats.expired_fields += fields.size();
+      effects.fields_gone(from, key, fields);
+      notifications.tell(from.index(), {'h', "hexpired"}, key);
+      if (left == Keyspace::Left::nothing) notifications.tell(from.index(), key_deleted, key);
+    };
     databases.push_back(std::move(db));
   }
   settings_changed();
@@ -296,7 +303,8 @@ void Server::tick() {
   arm_timer();
 }
 
-// Removes a limited number, so that requests get their turn; the rest follows a millisecond later.
+// Removes a limited number of keys and fields, so that requests get their turn; the rest follows a
+// millisecond later.
 void Server::expire_due() {
   constexpr std::size_t at_once = 500;
   const std::uint64_t begin = cycles_now();
@@ -306,6 +314,7 @@ void Server::expire_due() {
     const std::size_t before = db->size();
     if (db->expire_due(now_ms, left)) expiry_is_behind_ = true;
     left -= before - db->size();
+    if (db->expire_due_fields(now_ms, left)) expiry_is_behind_ = true;
   }
   note_latency("expire-cycle", cycles_now() - begin);
 }

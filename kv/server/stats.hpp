@@ -25,7 +25,8 @@ struct Stats {
   Stats& operator=(Stats&&) = default;  // no copies: `last_calls_` points into `by_command`
 
   std::uint64_t connections = 0, rejected = 0, commands = 0, bytes_in = 0, bytes_out = 0;
-  std::uint64_t expired = 0, evicted = 0, evicted_clients = 0, hits = 0, misses = 0, error_replies = 0;
+  std::uint64_t expired = 0, expired_fields = 0, evicted = 0, evicted_clients = 0, hits = 0, misses = 0,
+                error_replies = 0;
   absl::node_hash_map<const Command*, Calls> by_command;
   absl::btree_map<std::string, std::uint64_t> by_error;  // the code: "WRONGTYPE"
 

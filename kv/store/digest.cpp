@@ -72,10 +72,11 @@ void mix_contents(Digest& digest, const Value& value) {
         return true;
       });
     case Type::hash:
-      return value.hash().for_each([&](std::string_view field, std::string_view content) {
+      return value.hash().for_each_stored([&](std::string_view field, std::string_view content) {
         Digest one;
         one.mix(field);
         one.mix(content);
+        if (value.hash().time_of(field) != FieldTimes::never) one.add("!!hexpire!!");
         digest.add(one.bytes());
       });
     case Type::zset:

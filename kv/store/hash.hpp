@@ -1,34 +1,25 @@
 // A hash: fields and their values. A small one is packed pairs in the order they came (as Redis's listpacks
-// are, and clients see that order); past the limits it becomes a table, and stays one.
+// are, and clients see that order); past the limits it becomes a table, and stays one. Fields may have times
+// at which they expire (kv/store/field_times.hpp).
+//
+// A field whose time has come may still be stored. Readers do not see it, as far as the times hide it; only
+// size(), set(), update(), erase() and what is named "stored" count it as there.
 //
 // It lies in the Value that holds it (kv/store/value.hpp). What it shows is valid until it changes.
 // Threading: none.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "kv/bytes.hpp"
+#include "kv/store/hash_parts.hpp"
 #include "kv/store/packed_pairs.hpp"
 #include "kv/store/small_limits.hpp"
 #include "kv/store/stored_text.hpp"
-#include "kv/store/table.hpp"
 
 namespace weir::kv {
-
-struct HashEntry {
-  Bytes value;
-  std::uint32_t field_size;
-
-  std::string_view field() const { return {reinterpret_cast<const char*>(this + 1), field_size}; }
-  static HashEntry* make(std::string_view field, Bytes value);
-};
-struct HashEntryTraits {
-  static std::string_view key(const HashEntry& entry) { return entry.field(); }
-  static void destroy(HashEntry* entry);
-};
 
 class Hash {
  public:
@@ -38,19 +29,53 @@ class Hash {
     StoredText value;
   };
 
-  std::size_t size() const { return small() ? pairs_.size() : table_->size(); }
-  bool small() const { return table_ == nullptr; }
+  std::size_t size() const {
+    const HashParts::Entries* table = parts_.table();
+    return table == nullptr ? pairs_.size() : table->size();
+  }
+  bool small() const { return parts_.table() == nullptr; }
 
-  std::optional<StoredText> find(std::string_view field) const;
-  // True: the field is new. Neither text may lie in this hash.
-  bool set(std::string_view field, const GivenText& value, SmallLimits limits);
+  std::optional<StoredText> find(std::string_view field) const {
+    return hides(field) ? std::nullopt : find_stored(field);
+  }
+  // True: the field is new. Neither text may lie in this hash. The field stays for good.
+  bool set(std::string_view field, const GivenText& value, SmallLimits limits) {
+    if (parts_.times() != nullptr) persist(field);
+    return update(field, value, limits);
+  }
+  // Likewise, but the field keeps its time.
+  bool update(std::string_view field, const GivenText& value, SmallLimits limits);
   bool erase(std::string_view field);
+
+  // Null: no field expires.
+  const FieldTimes* times() const { return parts_.times(); }
+  FieldTimes* times() { return parts_.times(); }
+  std::int64_t time_of(std::string_view field) const {
+    return parts_.times() == nullptr ? FieldTimes::never : parts_.times()->of(field);
+  }
+  // For a field that is stored.
+  void expire_at(std::string_view field, std::int64_t at_ms) { parts_.make_times().set(field, at_ms); }
+  // False: it had no time.
+  bool persist(std::string_view field);
+
+  bool hides(std::string_view field) const {
+    return parts_.times() != nullptr && parts_.times()->hides(field);
+  }
+  bool hides_any() const { return parts_.times() != nullptr && parts_.times()->hides_any(); }
+  std::size_t shown() const { return size() - (hides_any() ? parts_.times()->hidden() : 0); }
 
   // visit(const StoredText& field, const StoredText& value)
   template <class Visit>
   void for_each(Visit visit) const {
-    if (!small()) {
-      table_->for_each([&](const HashEntry& entry) {
+    if (!hides_any()) return for_each_stored(visit);
+    for_each_stored([&](const StoredText& field, const StoredText& value) {
+      if (!hides(field)) visit(field, value);
+    });
+  }
+  template <class Visit>
+  void for_each_stored(Visit visit) const {
+    if (const HashParts::Entries* table = parts_.table()) {
+      table->for_each([&](const HashEntry& entry) {
         visit(StoredText(entry.field()), StoredText(entry.value));
         return true;
       });
@@ -63,36 +88,41 @@ class Hash {
   }
   template <class Visit>
   std::uint64_t scan(std::uint64_t cursor, Visit visit) const {
-    if (small()) {
+    const HashParts::Entries* table = parts_.table();
+    if (table == nullptr) {
       for_each(visit);
       return 0;
     }
-    return table_->scan(
-        cursor, [&](const HashEntry& entry) { visit(StoredText(entry.field()), StoredText(entry.value)); });
+    const bool some_hidden = hides_any();
+    return table->scan(cursor, [&](const HashEntry& entry) {
+      if (some_hidden && hides(entry.field())) return;
+      visit(StoredText(entry.field()), StoredText(entry.value));
+    });
   }
-  // For a small one it takes time in proportion to its size.
+  // Any of those stored; call it while none is hidden. For a small hash it takes time in proportion to its
+  // size.
   template <class Random>
   Pair sample(Random&& random) const {
-    if (small()) return pair_at(pairs_.at(random() % pairs_.size()));
-    const HashEntry* entry = table_->sample(random);
+    const HashParts::Entries* table = parts_.table();
+    if (table == nullptr) return pair_at(pairs_.at(random() % pairs_.size()));
+    const HashEntry* entry = table->sample(random);
     return {StoredText(entry->field()), StoredText(entry->value)};
   }
 
   Hash copy() const;
   std::size_t heap_size() const;
   // As Value::free_some().
-  bool free_some(std::size_t most) { return !small() && table_->free_some(most, HashEntryTraits::destroy); }
+  bool free_some(std::size_t most);
 
  private:
-  using Entries = Table<HashEntry, HashEntryTraits>;
-
   static Pair pair_at(PackedPairs::Place pair) {
     return {StoredText::of(pair), StoredText::of(PackedPairs::value_of(pair))};
   }
+  std::optional<StoredText> find_stored(std::string_view field) const;
   void grow();
 
-  PackedPairs pairs_;               // while it is small
-  std::unique_ptr<Entries> table_;  // from then on
+  PackedPairs pairs_;  // while it is small
+  HashParts parts_;
 };
 
 }  // namespace weir::kv

@@ -1,7 +1,9 @@
 #include "kv/store/keyspace.hpp"
 
 #include <cstring>
+#include <vector>
 
+#include "kv/store/hash.hpp"
 #include "kv/store/lazy_free.hpp"
 #include "kv/store/snapshot_walk.hpp"
 
@@ -24,6 +26,7 @@ Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
   Record* record = records_.find(key);
   if (record == nullptr) return nullptr;
   if (!is_due(*record, now_ms)) {
+    if (hashes_.any()) hide_due_fields(*record, now_ms);
     if (walk_ != nullptr) may_change(*record);
     return record;
   }
@@ -41,6 +44,13 @@ Record& Keyspace::insert(std::string_view key) {
   return *record;
 }
 
+Record& Keyspace::insert(std::string_view key, Value value) {
+  Record& record = insert(key);
+  record.value = std::move(value);
+  fields_changed(record);
+  return record;
+}
+
 bool Keyspace::erase(std::string_view key) {
   Record* record = records_.extract(key);
   if (record == nullptr) return false;
@@ -51,10 +61,14 @@ bool Keyspace::erase(std::string_view key) {
   return true;
 }
 
-void Keyspace::drop_value(Record& record) { lazy_free_->take_if_large(record.value); }
+void Keyspace::drop_value(Record& record) {
+  if (hashes_.any()) hashes_.forget(record);
+  lazy_free_->take_if_large(record.value);
+}
 
 void Keyspace::clear() {
   expiring_.clear();
+  hashes_.clear();
   walk_ != nullptr ? walk_->emptied(*this, records_.take()) : lazy_free_->take(records_.take());
 }
 
@@ -65,6 +79,7 @@ void Keyspace::may_change(Record& record) {
 void Keyspace::swap(Keyspace& other) noexcept {
   records_.swap(other.records_);
   expiring_.swap(other.expiring_);
+  hashes_.swap(other.hashes_);
   if (walk_ != nullptr) walk_->swapped(*this, other);
 }
 
@@ -80,8 +95,7 @@ void Keyspace::drop_expiry(Record& record) {
 }
 
 void Keyspace::rename(Record& record, std::string_view key) {
-  Record& fresh = insert(key);
-  fresh.value = std::move(record.value);
+  Record& fresh = insert(key, std::move(record.value));
   fresh.accessed = record.accessed;
   if (record.expires_at_ms != Record::never) set_expiry(fresh, record.expires_at_ms);
   erase(record.key());
@@ -94,6 +108,69 @@ bool Keyspace::expire_due(std::int64_t now_ms, std::size_t most) {
     remove(*expiring_.begin()->second, Gone::expired);
   }
   return !expiring_.empty() && expiring_.begin()->first <= now_ms;
+}
+
+void Keyspace::fields_changed(Record& record) {
+  const FieldTimes* const times = record.value.type() == Type::hash ? record.value.hash().times() : nullptr;
+  if (times != nullptr) {
+    hashes_.put(record, times->next_ms());
+  } else if (hashes_.any()) {
+    hashes_.forget(record);
+  }
+}
+
+void Keyspace::fields_changed(std::string_view key) {
+  if (Record* record = records_.find(key)) fields_changed(*record);
+}
+
+void Keyspace::hide_due_fields(Record& record, std::int64_t now_ms) const {
+  if (record.value.type() != Type::hash) return;
+  FieldTimes* const times = record.value.hash().times();
+  if (times == nullptr) return;
+  expires_nothing_ ? times->hide_nothing() : times->hide_until(now_ms);
+}
+
+void Keyspace::expire_fields_of(Record& record, std::span<const std::string> fields) {
+  const std::string key(record.key());
+  Hash& hash = record.value.hash();
+  if (walk_ != nullptr) walk_->before_change(*this, record);
+  for (const std::string& field : fields) hash.erase(field);
+  const Left left = hash.size() == 0 ? Left::nothing : Left::some;
+  left == Left::nothing ? static_cast<void>(erase(key)) : fields_changed(record);
+  if (on_fields_gone) on_fields_gone(*this, key, fields, left);
+}
+
+std::size_t Keyspace::expire_first_fields_of(Record& record, std::int64_t now_ms, std::size_t most) {
+  const FieldTimes* const times = record.value.type() == Type::hash ? record.value.hash().times() : nullptr;
+  std::vector<std::string> due;
+  if (times != nullptr)
+    times->for_each_due(now_ms, most, [&](std::string_view field) { due.emplace_back(field); });
+  due.empty() ? fields_changed(record) : expire_fields_of(record, due);
+  return due.size();
+}
+
+void Keyspace::expire_field(std::string_view key, std::string_view field, std::int64_t now_ms) {
+  Record* const record = records_.find(key);
+  if (record == nullptr || record->value.type() != Type::hash || keeps_expired_) return;
+  const std::int64_t at_ms = record->value.hash().time_of(field);
+  if (at_ms == FieldTimes::never || !is_past(at_ms, now_ms)) return;
+  const std::string one(field);
+  expire_fields_of(*record, {&one, 1});
+}
+
+void Keyspace::expire_fields(std::string_view key, std::int64_t now_ms, std::size_t most) {
+  if (keeps_expired_ || expires_nothing_) return;
+  if (Record* record = records_.find(key)) expire_first_fields_of(*record, now_ms, most);
+}
+
+bool Keyspace::expire_due_fields(std::int64_t now_ms, std::size_t& most) {
+  if (keeps_expired_ || expires_nothing_) return false;
+  while (hashes_.any() && hashes_.first_ms() <= now_ms) {
+    if (most == 0) return true;
+    const std::size_t removed = expire_first_fields_of(hashes_.first(), now_ms, most);
+    most -= std::max<std::size_t>(removed, 1);
+  }
+  return false;
 }
 
 std::int64_t Keyspace::average_ttl_ms(std::int64_t now_ms) const {

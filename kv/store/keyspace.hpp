@@ -5,16 +5,23 @@
 //
 // Time is a parameter (milliseconds since 1970). A key whose time has come does not exist for anyone: find()
 // removes it. expire_due() removes the others. While expired keys are kept (keep_expired()) they do not exist
-// either, but nothing removes them. Threading: the server's one thread.
+// either, but nothing removes them.
+//
+// Fields of hashes expire likewise, but find() only hides those whose time has come: there may be many. The
+// hashes that have such fields are in an index of their own. Threading: the server's one thread.
 #pragma once
 
 #include <absl/container/btree_set.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "kv/store/expiring_hashes.hpp"
 #include "kv/store/table.hpp"
 #include "kv/store/use_frequency.hpp"
 #include "kv/store/value.hpp"
@@ -82,11 +89,17 @@ class Keyspace {
   // Called for each key that is removed without a command asking for it, before it is freed.
   std::function<void(Keyspace&, std::string_view key, Gone)> on_gone;
 
+  // Called after fields of a hash were removed because their time had come. The key went with its last field.
+  enum class Left : std::uint8_t { some, nothing };
+  std::function<void(Keyspace&, std::string_view key, std::span<const std::string> fields, Left)>
+      on_fields_gone;
+
   // Called for each key that is new here; empty: nobody wants to know.
   std::function<void(Keyspace&, std::string_view key)> on_added;
 
   std::size_t size() const { return records_.size(); }
   std::size_t volatile_size() const { return expiring_.size(); }
+  std::size_t hashes_with_times() const { return hashes_.size(); }
   Records& records() { return records_; }
 
   // The live record of the key, null if there is none.
@@ -97,6 +110,8 @@ class Keyspace {
       if (!keeps_expired_) remove(*record, Gone::expired);
       return nullptr;
     }
+    if (hashes_.any()) [[unlikely]]
+      hide_due_fields(*record, now_ms);
     record->accessed = clock_->used(record->accessed);
     if (walk_ != nullptr) [[unlikely]]
       may_change(*record);
@@ -107,6 +122,8 @@ class Keyspace {
 
   // A record for a key that has none.
   Record& insert(std::string_view key);
+  // Likewise, with a value that may be a hash whose fields expire.
+  Record& insert(std::string_view key, Value value);
   bool erase(std::string_view key);
   // For a record whose value will be overwritten.
   void drop_value(Record& record);
@@ -124,6 +141,14 @@ class Keyspace {
   // A snapshot begins (or, with null, is over): records are shown to it before they change.
   void take_part_in(SnapshotWalk* walk) { walk_ = walk; }
 
+  // Call after fields of the hash in a record, or at a key, got times or lost them.
+  void fields_changed(Record& record);
+  void fields_changed(std::string_view key);
+  // Removes fields of the hash at a key, whose time has come: that one, or the first ones, `most` at most.
+  // With its last field the hash is gone, and the key.
+  void expire_field(std::string_view key, std::string_view field, std::int64_t now_ms);
+  void expire_fields(std::string_view key, std::int64_t now_ms, std::size_t most);
+
   void keep_expired(bool keep) { keeps_expired_ = keep; }
   // While a log is replayed a key whose time has come still exists: if it expired, the log says so.
   void expire_nothing(bool nothing) { expires_nothing_ = nothing; }
@@ -131,9 +156,13 @@ class Keyspace {
   bool is_past(std::int64_t at_ms, std::int64_t now_ms) const { return at_ms <= now_ms && !expires_nothing_; }
   // Removes keys that are due, at most `most`; true if some may be left.
   bool expire_due(std::int64_t now_ms, std::size_t most);
-  // When expire_due() will have something to do.
+  // The same for fields of hashes; takes what it removes from `most`.
+  bool expire_due_fields(std::int64_t now_ms, std::size_t& most);
+  // When these will have something to do.
   std::int64_t next_expiry_ms() const {
-    return expiring_.empty() || keeps_expired_ || expires_nothing_ ? Record::never : expiring_.begin()->first;
+    if (keeps_expired_ || expires_nothing_) return Record::never;
+    if (!hashes_.any()) return expiring_.empty() ? Record::never : expiring_.begin()->first;
+    return expiring_.empty() ? hashes_.first_ms() : std::min(expiring_.begin()->first, hashes_.first_ms());
   }
   std::int64_t average_ttl_ms(std::int64_t now_ms) const;  // over the next few keys to expire
 
@@ -169,11 +198,15 @@ class Keyspace {
     return record.expires_at_ms != Record::never && is_past(record.expires_at_ms, now_ms);
   }
   void drop_expiry(Record& record);
+  void hide_due_fields(Record& record, std::int64_t now_ms) const;
+  void expire_fields_of(Record& record, std::span<const std::string> fields);
+  std::size_t expire_first_fields_of(Record& record, std::int64_t now_ms, std::size_t most);
   void may_change(Record& record);
   Record* near_expiry(std::uint64_t random) const;
 
   Records records_;
   absl::btree_set<Expiry> expiring_;
+  ExpiringHashes hashes_;
   const UseClock* clock_;
   LazyFree* lazy_free_;
   SnapshotWalk* walk_ = nullptr;

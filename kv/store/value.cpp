@@ -89,7 +89,8 @@ std::string_view Value::encoding() const {
     case Type::set:
       return set().integers_only() ? "intset" : "hashtable";
     case Type::hash:
-      return hash().small() ? "listpack" : "hashtable";
+      if (!hash().small()) return "hashtable";
+      return hash().times() == nullptr ? "listpack" : "listpackex";
     case Type::zset:
       return zset().small() ? "listpack" : "skiplist";
     case Type::stream:

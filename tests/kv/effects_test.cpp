@@ -41,7 +41,7 @@ class Replayed {
 
 TEST(Effects, every_write_command_has_a_row) {
   std::set<std::string> written;
-  for (const EffectRow& row : effect_rows) {
+  for (const EffectRow& row : all_effect_rows()) {
     written.emplace(row.name);
     EXPECT_NE(find_full_name(row.name), nullptr) << row.name;
   }
@@ -58,7 +58,7 @@ TEST(Effects, every_write_command_has_a_row) {
 
 TEST(Effects, of_each_command_are_told_in_words_that_replay_to_equal_data) {
   Replayed servers;
-  for (const EffectRow& row : effect_rows) {
+  for (const EffectRow& row : all_effect_rows()) {
     SCOPED_TRACE(row.command);
     servers.call("FLUSHALL");
     servers.call("FUNCTION FLUSH");
@@ -77,7 +77,7 @@ TEST(Effects, of_a_random_history_replay_to_equal_data) {
   std::mt19937 random(20);
   Replayed servers;
   std::vector<std::string> lines;
-  for (const EffectRow& row : effect_rows) {
+  for (const EffectRow& row : all_effect_rows()) {
     for (const std::string& line : split_at_semicolons(row.before)) lines.push_back(line);
     if (!row.name.starts_with("b") || row.name.starts_with("bit")) lines.emplace_back(row.command);
   }
@@ -142,6 +142,32 @@ TEST(Effects, tell_keys_that_expire_unseen) {
   const auto told = servers.pass_on();
   ASSERT_EQ(joined(told), "DEL k");
   EXPECT_EQ(told[0].db, 1);
+}
+
+TEST(Effects, tell_a_field_that_expired_before_the_command_that_found_it) {
+  Replayed servers;
+  servers.call("HSET h a 5 b 6");
+  servers.call("HPEXPIRE h 10 FIELDS 1 a");
+  servers.original.run([](Server& s) { s.expires_in_time = false; });
+  servers.original.advance_ms(20);
+  servers.call("HINCRBY h a 1");
+  EXPECT_TRUE(glob_match("HSET h a 5 b 6; HPEXPIREAT h * FIELDS 1 a; MULTI; HDEL h a; HINCRBY h a 1; EXEC",
+                         joined(servers.pass_on())));
+  servers.expect_equal_data();
+}
+
+TEST(Effects, tell_fields_that_expire_unseen) {
+  Replayed servers;
+  servers.call("SELECT 1");
+  servers.call("HSET h a 5 b 6 c 7");
+  servers.call("HPEXPIRE h 11 FIELDS 1 b");
+  servers.call("HPEXPIRE h 10 FIELDS 1 a");
+  servers.pass_on();
+  pass_ms(servers.original, 20);
+  const auto told = servers.pass_on();
+  ASSERT_EQ(joined(told), "HDEL h a b");
+  EXPECT_EQ(told[0].db, 1);
+  servers.expect_equal_data();
 }
 
 TEST(Effects, tell_keys_that_are_evicted) {

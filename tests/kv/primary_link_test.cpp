@@ -37,7 +37,7 @@ struct Pair {
 
 TEST(FollowingServer, has_all_data_and_every_change_of_it) {
   Pair servers;
-  ReplicationLoad load(21);
+  ReplicationLoad load(21, ReplicationLoad::Commands::all);
   for (int i = 0; i < 2000; ++i) load.step(servers.primarys);
   servers.expect_equal();
 }

@@ -120,7 +120,11 @@ std::string shown(const Value& value) {
       value.set().for_each([&](std::string_view member) { return add(member), true; });
       break;
     case Type::hash:
-      value.hash().for_each([&](std::string_view field, std::string_view text) { add(field), add(text); });
+      value.hash().for_each([&](std::string_view field, std::string_view text) {
+        add(field), add(text);
+        if (const auto at_ms = value.hash().time_of(field); at_ms != FieldTimes::never)
+          all.append("@").append(std::to_string(at_ms)).append(" ");
+      });
       break;
     case Type::zset:
       value.zset().for_each([&](std::string_view member, double score) {
@@ -179,6 +183,18 @@ std::vector<Form> forms() {
                            "c\x00\x00\xff",
                            13)),
        "a bb c  "},
+      {"hash_timed", ValueType::hash_timed,
+       number(4'000'000'000'000, 8) + "\x03" + std::string(1, '\0') + text_of("a") + text_of("1") + "\x08" +
+           text_of("b") + text_of("2") + "\x01" + text_of("c") + text_of("3"),
+       "a 1 b 2 @4000000000007 c 3 @4000000000000 "},
+      {"hash_timed_listpack", ValueType::hash_timed_listpack,
+       number(4'000'000'000'000, 8) + text_of(listpack({"\x81"
+                                                        "b",
+                                                        "\x02", "\xf4" + number(4'000'000'000'000, 8),
+                                                        "\x81"
+                                                        "a",
+                                                        "\x01", std::string(1, '\0')})),
+       "b 2 @4000000000000 a 1 "},
       {"zset_ziplist", ValueType::zset_ziplist,
        text_of(ziplist({pairs,
                         "\x03"
@@ -263,6 +279,19 @@ const Hostile hostile_rows[] = {
     {"no_length", ValueType::list, "\x90", Error::Kind::corrupt},
     {"member_twice", ValueType::set, "\x02\x01x\x01x", Error::Kind::corrupt},
     {"field_twice", ValueType::hash, "\x02\x01x\x01x\x01x\x01x", Error::Kind::corrupt},
+    {"timed_field_twice", ValueType::hash_timed,
+     std::string("\x01\0\0\0\0\0\0\0\x02\x01\x01x\x01x\x00\x01x\x01x", 19), Error::Kind::corrupt},
+    {"field_with_a_time_beyond_all", ValueType::hash_timed,
+     std::string("\xff\xff\xff\xff\xff\xff\xff\x7f\x01\x02\x01x\x01x", 14), Error::Kind::corrupt},
+    {"field_with_a_negative_time", ValueType::hash_timed,
+     std::string("\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\x01x\x01x", 14), Error::Kind::corrupt},
+    {"hash_of_an_exa_of_timed_fields", ValueType::hash_timed,
+     std::string(8, '\0') + very_long + std::string("\x00\x01x", 3), Error::Kind::truncated},
+    {"timed_listpack_of_pairs", ValueType::hash_timed_listpack,
+     std::string("\0\0\0\0\0\0\0\0\x0b\x0b\0\0\0\x02\0\x01\x01\x02\x01\xff", 20), Error::Kind::corrupt},
+    {"timed_listpack_with_a_text_as_time", ValueType::hash_timed_listpack,
+     std::string("\0\0\0\0\0\0\0\0\x0e\x0e\0\0\0\x03\0\x01\x01\x02\x01\x81x\x02\xff", 23),
+     Error::Kind::corrupt},
     {"scored_twice", ValueType::zset_text, std::string("\x02\x01x\xfe\x01x\xfe"), Error::Kind::corrupt},
     {"score_is_no_number", ValueType::zset_text, "\x01\x01x\xfd", Error::Kind::corrupt},
     {"stream_with_a_node_of_nonsense", ValueType::stream_2, "\x01\x10" + std::string(16, 'x') + "\x01y",

@@ -5,6 +5,7 @@
 
 #include "kv/resp/request.hpp"
 #include "kv/store/digest.hpp"
+#include "kv/store/hash.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -54,6 +55,19 @@ inline void replay(WireClient& into, const std::vector<RecordedEffects::Told>& t
   }
 }
 
+// When a hash's fields expire.
+inline std::string field_times(const Value& value) {
+  if (value.type() != Type::hash || value.hash().times() == nullptr) return {};
+  std::vector<std::string> times;
+  value.hash().for_each_stored([&](std::string_view field, std::string_view) {
+    times.push_back(std::to_string(value.hash().time_of(field)) + '@' + std::string(field));
+  });
+  std::ranges::sort(times);
+  std::string text;
+  for (const std::string& time : times) text += ' ' + time;
+  return text;
+}
+
 // Everything that two servers must agree on: keys, values, expiry times, functions.
 inline std::string state_of(RunningServer& server) {
   const std::string functions = server.connect().call({"FUNCTION", "LIST", "WITHCODE"});
@@ -65,7 +79,7 @@ inline std::string state_of(RunningServer& server) {
         mix_value(value, record);
         lines.push_back(std::to_string(db->index()) + ' ' + std::string(record.key()) + ' ' +
                         std::string(type_name(record.value.type())) + ' ' + value.hex() + ' ' +
-                        std::to_string(record.expires_at_ms));
+                        std::to_string(record.expires_at_ms) + field_times(record.value));
         return true;
       });
     }

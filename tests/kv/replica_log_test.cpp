@@ -42,7 +42,7 @@ TEST(ReplicaLog, has_what_came_from_the_primary) {
   std::string before;
   LoggedPair servers;
   servers.follow();
-  ReplicationLoad load(31);
+  ReplicationLoad load(31, ReplicationLoad::Commands::all);
   for (int i = 0; i < 300; ++i) load.step(servers.primarys);
   await_base(servers.replica);
   for (int i = 0; i < 300; ++i) load.step(servers.primarys);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,12 @@ namespace weir::kv::testing {
 
 class ReplicationLoad {
  public:
-  explicit ReplicationLoad(unsigned seed) : random_(seed) {
-    for (const EffectRow& row : effect_rows) {
+  enum class Commands { of_redis_7_0, all };
+
+  explicit ReplicationLoad(unsigned seed, Commands commands = Commands::of_redis_7_0) : random_(seed) {
+    const std::span<const EffectRow> older(effect_rows);
+    for (const EffectRow& row :
+         commands == Commands::all ? all_effect_rows() : std::vector(older.begin(), older.end())) {
       for (const std::string& line : split_at_semicolons(row.before)) lines_.push_back(line);
       // Blocking commands would block.
       if (!row.name.starts_with("b") || row.name.starts_with("bit")) lines_.emplace_back(row.command);
