@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "sockets/connections.hpp"
 #include "sockets/far_arrivals.hpp"
@@ -19,6 +20,21 @@ constexpr std::uint64_t arrivals_data = 0x7765'6972'2066'6172;
 constexpr unsigned looks_a_kernel_look = 16;  // look at the rings so often, while they have something
 
 constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLONESHOT)) == 0; }
+
+// Behind `have` events lie `more`. Leaves one event per descriptor, because at the first one the program may
+// free what belongs to it. Returns how many are left.
+int merge(epoll_event* events, int have, int more) {
+  int total = have;
+  for (int i = have; i < have + more; ++i) {
+    const auto same = std::find_if(
+        events, events + have, [&](const epoll_event& one) { return one.data.u64 == events[i].data.u64; });
+    if (same != events + have)
+      same->events |= events[i].events;
+    else
+      events[total++] = events[i];
+  }
+  return total;
+}
 
 }  // namespace
 
@@ -192,6 +208,7 @@ int EventSet::clean(epoll_event* events, int count) {
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == bell_data) {
       if (waiter_) waiter_->drain();
+      took_wake_ = true;
       continue;
     }
     if (events[i].data.u64 == arrivals_data) {
@@ -211,21 +228,16 @@ int EventSet::clean(epoll_event* events, int count) {
   return kept;
 }
 
-// One event per descriptor: at the first event the program may free what belongs to it.
 int EventSet::append(epoll_event* events, int have, int most) {
-  std::vector<epoll_event> more(static_cast<std::size_t>(std::max(most - have, 0)));
-  const int count = collect(more);
-  int total = have;
-  for (int i = 0; i < count; ++i) {
-    const auto same = std::find_if(events, events + have, [&](const epoll_event& one) {
-      return one.data.u64 == more[static_cast<std::size_t>(i)].data.u64;
-    });
-    if (same != events + have)
-      same->events |= more[static_cast<std::size_t>(i)].events;
-    else
-      events[total++] = more[static_cast<std::size_t>(i)];
-  }
-  return total;
+  return merge(events, have, collect({events + have, static_cast<std::size_t>(most - have)}));
+}
+
+// This thread has read the datagram that wakes the set's waiter. Others may sleep in the kernel or on the
+// set's descriptor, and a peer that rings now would send no second one.
+void EventSet::pass_on_wake() {
+  if (!std::exchange(took_wake_, false) || !waiter_ || (sleepers_ == 0 && !nested_)) return;
+  waiter_->will_sleep();
+  if (waiter_->anything() || !ready_.empty()) ring(*table(), waiter_->watcher(0));
 }
 
 int EventSet::kernel_wait(epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
@@ -263,18 +275,8 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       if (kernel_too) {
         const int more = kernel_wait(events + have, most - have, 0, nullptr);
         const std::scoped_lock lock(mutex_);
-        const int kept = more > 0 ? clean(events + have, more) : 0;
-        int total = have;
-        for (int i = have; i < have + kept; ++i) {
-          const auto same = std::find_if(events, events + have, [&](const epoll_event& one) {
-            return one.data.u64 == events[i].data.u64;
-          });
-          if (same != events + have)
-            same->events |= events[i].events;
-          else
-            events[total++] = events[i];
-        }
-        have = total;
+        have = merge(events, have, more > 0 ? clean(events + have, more) : 0);
+        pass_on_wake();
       }
       return have;
     }
@@ -284,7 +286,9 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       const std::scoped_lock lock(mutex_);
       if (const int kept = found > 0 ? clean(events, found) : 0; kept > 0) {
         looking_pays_ = false;
-        return append(events, kept, most);
+        const int all = append(events, kept, most);
+        pass_on_wake();
+        return all;
       }
       continue;
     }
@@ -316,11 +320,8 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
           looking_pays_ = false;
           kept = append(events, kept, most);
         }
-        // Others still sleep, and a peer that rings wakes only one of us: pass it on.
-        if (others) {
-          waiter_->will_sleep();
-          if (waiter_->anything() || !ready_.empty()) ring(*table(), waiter_->watcher(0));
-        }
+        took_wake_ = true;  // a peer that rings wakes only one of us
+        pass_on_wake();
       }
       if (looking_pays_) begin_looking(spin_, Clock::now());
     }

@@ -60,6 +60,7 @@ class EventSet {
   int clean(epoll_event* events, int count);
   int append(epoll_event* events, int have, int most);
   bool idle();
+  void pass_on_wake();
   void watch_arrivals(const Connection& connection);
 
   const int fd_;
@@ -71,6 +72,7 @@ class EventSet {
   FarArrivals* arrivals_ = nullptr;  // also in the set, if it has a connection to another host
   int engaged_ = 0, sleepers_ = 0;
   bool nested_ = false;
+  bool took_wake_ = false;     // this thread read the waiter's datagram, which may have been meant for others
   bool looking_pays_ = false;  // the last successful look found something from another CPU in a ring
   unsigned looks_ = 0;
   SpinPolicy spin_;

@@ -177,6 +177,26 @@ TEST_F(Change, an_epoll_set_in_poll_and_in_another_set_wakes) {
   ::close(outer);
 }
 
+TEST_F(Change, a_set_in_a_set_wakes_for_each_message_although_nobody_looks_into_it_twice) {
+  const int inner = ::epoll_create1(EPOLL_CLOEXEC), outer = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 7}};
+  ASSERT_EQ(::epoll_ctl(inner, EPOLL_CTL_ADD, pair_.server, &event), 0);
+  ASSERT_EQ(::epoll_ctl(outer, EPOLL_CTL_ADD, inner, &event), 0);
+  for (int round = 0; round < 100; ++round) {
+    ASSERT_TRUE(send_all(pair_.client, "x"));
+    std::array<epoll_event, 2> found{};
+    int inside = 0;
+    while (inside == 0) {
+      ASSERT_EQ(::epoll_wait(outer, found.data(), 2, longest_ms), 1) << "round " << round;
+      inside = ::epoll_wait(inner, found.data(), 2, 0);
+    }
+    ASSERT_EQ(inside, 1);
+    ASSERT_EQ(receive(pair_.server, 1), "x");
+  }
+  ::close(inner);
+  ::close(outer);
+}
+
 TEST_F(Change, a_copy_of_the_descriptor_is_the_same_stream) {
   const int copy = ::dup(pair_.server);
   ASSERT_TRUE(send_all(pair_.client, "one two"));
