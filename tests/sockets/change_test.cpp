@@ -197,15 +197,32 @@ TEST_F(Change, a_set_in_a_set_wakes_for_each_message_although_nobody_looks_into_
   ::close(outer);
 }
 
+struct Copying {
+  const char* what;
+  int (*copy)(int fd);
+};
+
 TEST_F(Change, a_copy_of_the_descriptor_is_the_same_stream) {
-  const int copy = ::dup(pair_.server);
-  ASSERT_TRUE(send_all(pair_.client, "one two"));
-  EXPECT_EQ(receive(copy, 4), "one ");
-  ::close(pair_.server);
-  pair_.server = copy;
-  EXPECT_EQ(receive(copy, 3), "two");
-  ASSERT_TRUE(send_all(copy, "back"));
-  EXPECT_EQ(receive(pair_.client, 4), "back");
+  constexpr int number = 777;
+  for (const Copying& row :
+       {Copying{"dup", [](int fd) { return ::dup(fd); }},
+        {"dup2", [](int fd) { return ::dup2(fd, number); }},
+        {"dup3", [](int fd) { return ::dup3(fd, number, O_CLOEXEC); }},
+        {"F_DUPFD", [](int fd) { return ::fcntl(fd, F_DUPFD, number); }},
+        {"F_DUPFD_CLOEXEC", [](int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, number); }}}) {
+    SCOPED_TRACE(row.what);
+    const int copy = row.copy(pair_.server);
+    ASSERT_GE(copy, 0);
+    ASSERT_TRUE(send_all(pair_.client, "one two"));
+    EXPECT_EQ(receive(copy, 4), "one ");
+    ::close(pair_.server);
+    pair_.server = copy;
+    EXPECT_EQ(receive(copy, 3), "two");
+    ASSERT_TRUE(send_all(copy, "back"));
+    EXPECT_EQ(receive(pair_.client, 4), "back");
+    pair_.server = ::fcntl(copy, F_DUPFD_CLOEXEC, 0);  // the number is free for the next row
+    ::close(copy);
+  }
 }
 
 TEST_F(Change, half_close_ends_one_direction_behind_its_last_byte) {
@@ -335,13 +352,89 @@ TEST_F(Change, urgent_data_comes_by_tcp) {
   exchange(pair_);
 }
 
-TEST_F(Change, an_option_for_tcp_alone_brings_the_bytes_back_to_tcp) {
-  const int least = 2;
-  ASSERT_EQ(::setsockopt(pair_.client, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least), 0);
-  const auto before = bytes_by_tcp(pair_.client);
+struct ForTcpAlone {
+  const char* what;
+  void (*ask)(int fd);  // a kernel may refuse it
+};
+
+template <class Value>
+void set(int fd, int level, int name, Value value) {
+  (void)::setsockopt(fd, level, name, &value, sizeof value);
+}
+
+TEST_F(Change, what_tcp_alone_can_honour_brings_the_bytes_back_to_tcp) {
+  for (const ForTcpAlone& row :
+       {ForTcpAlone{"SO_RCVLOWAT", [](int fd) { set(fd, SOL_SOCKET, SO_RCVLOWAT, 2); }},
+        {"SO_ZEROCOPY", [](int fd) { set(fd, SOL_SOCKET, SO_ZEROCOPY, 1); }},
+        {"SO_TIMESTAMPING", [](int fd) { set(fd, SOL_SOCKET, SO_TIMESTAMPING, 0); }},
+        {"SO_PEEK_OFF", [](int fd) { set(fd, SOL_SOCKET, SO_PEEK_OFF, -1); }},
+        {"TCP_ULP", [](int fd) { (void)::setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", 3); }},
+        {"F_SETOWN", [](int fd) { ::fcntl(fd, F_SETOWN, ::getpid()); }},
+        {"O_ASYNC",
+         [](int fd) {
+           ::signal(SIGIO, SIG_IGN);
+           const int flags = ::fcntl(fd, F_GETFL);
+           ::fcntl(fd, F_SETFL, flags | O_ASYNC);
+           ::fcntl(fd, F_SETFL, flags);
+         }},
+        {"MSG_ZEROCOPY", [](int fd) {
+           EXPECT_EQ(::send(fd, "z", 1, MSG_ZEROCOPY), 1);  // without SO_ZEROCOPY it copies
+         }}}) {
+    SCOPED_TRACE(row.what);
+    TcpPair pair;
+    if (changes_at_random())
+      for (int i = 0; i < 50; ++i) exchange(pair);
+    else
+      ASSERT_TRUE(change_to_ring(pair));
+    row.ask(pair.client);
+    if (std::string_view(row.what) == "MSG_ZEROCOPY") ASSERT_EQ(receive(pair.server, 1), "z");
+    const auto before = bytes_by_tcp(pair.client);
+    exchange(pair);
+    exchange(pair);
+    EXPECT_GT(bytes_by_tcp(pair.client), before);
+  }
+}
+
+TEST_F(Change, names_options_and_counters_are_the_kernels) {
+  struct Option {
+    int level, name, value;
+  };
+  for (const Option& row : {Option{SOL_SOCKET, SO_KEEPALIVE, 1},
+                            {IPPROTO_TCP, TCP_NODELAY, 1},
+                            {IPPROTO_TCP, TCP_KEEPIDLE, 77},
+                            {IPPROTO_TCP, TCP_USER_TIMEOUT, 12'345},
+                            {SOL_SOCKET, SO_PRIORITY, 3}}) {
+    ASSERT_EQ(::setsockopt(pair_.client, row.level, row.name, &row.value, sizeof row.value), 0) << row.name;
+    int now = 0;
+    socklen_t size = sizeof now;
+    ASSERT_EQ(::getsockopt(pair_.client, row.level, row.name, &now, &size), 0) << row.name;
+    EXPECT_EQ(now, row.value) << row.name;
+  }
+  sockaddr_in own{}, peers{};
+  socklen_t size = sizeof own;
+  ASSERT_EQ(::getsockname(pair_.client, reinterpret_cast<sockaddr*>(&own), &size), 0);
+  ASSERT_EQ(::getpeername(pair_.server, reinterpret_cast<sockaddr*>(&peers), &size), 0);
+  EXPECT_EQ(own.sin_port, peers.sin_port);
+  tcp_info info{};
+  size = sizeof info;
+  ASSERT_EQ(::getsockopt(pair_.client, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  constexpr int established = 1;
+  EXPECT_EQ(info.tcpi_state, established);
   exchange(pair_);
-  exchange(pair_);
-  EXPECT_GT(bytes_by_tcp(pair_.client), before);
+}
+
+TEST_F(Change, tcp_carries_no_byte_that_the_program_did_not_write) {
+  TcpPair pair;
+  for (std::uint64_t i = 1; i <= 300; ++i) {
+    exchange(pair);
+    ASSERT_LE(bytes_by_tcp(pair.client), a_question.size() * i);
+    ASSERT_LE(bytes_by_tcp(pair.server), an_answer.size() * i);
+    // A short connection is the kernel's alone.
+    if (i == 1 && !changes_at_random()) {
+      EXPECT_EQ(bytes_by_tcp(pair.client), a_question.size());
+      EXPECT_EQ(bytes_by_tcp(pair.server), an_answer.size());
+    }
+  }
 }
 
 TEST_F(Change, threads_on_one_descriptor_lose_nothing) {

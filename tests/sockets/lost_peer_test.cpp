@@ -1,10 +1,12 @@
 // A peer in another process that is killed or stopped in the middle. Runs under the preloaded library.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "tests/sockets/tcp_pair.hpp"
 
@@ -102,6 +104,24 @@ TEST_F(LostPeer, a_killed_peer_is_the_end_for_a_reader) {
   char byte = 0;
   const ssize_t got = ::recv(fd_, &byte, 1, 0);
   EXPECT_TRUE(got == 0 || (got < 0 && errno == ECONNRESET)) << got << " " << errno;
+}
+
+TEST_F(LostPeer, a_killed_peer_wakes_an_epoll_set_a_poll_and_a_blocked_reader) {
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = 5}}, found{};
+  ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_ADD, fd_, &event), 0);
+  ASSERT_EQ(::epoll_wait(set, &found, 1, 0), 0);
+  std::thread reads([&] {
+    char byte = 0;
+    EXPECT_LE(::recv(fd_, &byte, 1, 0), 0);
+  });
+  std::thread polls([&] { EXPECT_TRUE(readable(fd_, longest_ms)); });
+  ASSERT_EQ(::kill(child_, SIGKILL), 0);
+  EXPECT_EQ(::epoll_wait(set, &found, 1, longest_ms), 1);
+  EXPECT_NE(found.events & EPOLLRDHUP, 0u);
+  reads.join();
+  polls.join();
+  ::close(set);
 }
 
 TEST_F(LostPeer, what_a_killed_peer_sent_is_still_read) {

@@ -72,12 +72,13 @@ inline std::string receive(int fd, std::size_t bytes) {
   return all;
 }
 
+inline constexpr std::string_view a_question = "twenty bytes or more?", an_answer = "yes, twenty or more.";
+
 inline void exchange(const TcpPair& pair) {
-  constexpr std::string_view question = "twenty bytes or more?", answer = "yes, twenty or more.";
-  ASSERT_TRUE(send_all(pair.client, question));
-  ASSERT_EQ(receive(pair.server, question.size()), question);
-  ASSERT_TRUE(send_all(pair.server, answer));
-  ASSERT_EQ(receive(pair.client, answer.size()), answer);
+  ASSERT_TRUE(send_all(pair.client, a_question));
+  ASSERT_EQ(receive(pair.server, a_question.size()), a_question);
+  ASSERT_TRUE(send_all(pair.server, an_answer));
+  ASSERT_EQ(receive(pair.client, an_answer.size()), an_answer);
 }
 
 // Talks until neither end sends by TCP any more. False: they never stopped.
