@@ -113,7 +113,7 @@ UserPort::OutgoingPtr UserPort::outgoing_in(Slot slot) {
   ::setsockopt(socket->get(), SOL_SOCKET, SO_SNDBUF, &wanted_buffer_bytes, sizeof wanted_buffer_bytes);
   const Key key = next_key_++;
   if (!greet(socket->get(), options_.slot) || !add(socket->get(), EPOLLRDHUP, key)) return nullptr;
-  place = std::make_shared<Outgoing>(Outgoing{key, slot, std::move(*socket), *who});
+  place = std::make_shared<Outgoing>(key, slot, std::move(*socket), *who);
   by_number_.emplace(key, place);
   known_.store(by_number_.size(), std::memory_order_relaxed);
   return place;
@@ -143,6 +143,7 @@ UserPort::OutgoingPtr UserPort::outgoing(Process number) {
 int UserPort::send(Process to, const CarriedRun& run) {
   const OutgoingPtr process = outgoing(to);
   if (!process) return ENOTCONN;
+  process->sent_to.store(true, std::memory_order_relaxed);
   auto header = encode_run_header(run);
   std::array<iovec, 2> pieces{iovec{header.data(), header.size()},
                               iovec{const_cast<std::byte*>(run.bytes.data()), run.bytes.size()}};
@@ -153,6 +154,15 @@ int UserPort::send(Process to, const CarriedRun& run) {
     if (::sendmsg(process->socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return 0;
     if (errno != EINTR) return errno;
   }
+}
+
+bool UserPort::waits_to_be_believed() {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(by_number_, [](const auto& entry) {
+    const Outgoing& process = *entry.second;
+    return process.sent_to.load(std::memory_order_relaxed) &&
+           !process.has_called_back.load(std::memory_order_relaxed) && !hung_up(process.socket.get());
+  });
 }
 
 // ---- services
@@ -293,6 +303,7 @@ bool UserPort::believe(Incoming& caller, std::span<const std::byte> greeting) {
   if (!process || !same_process(process->who, caller.who)) return false;
   const auto has_come = [&](const auto& entry) { return entry.second.from == process->number; };
   if (std::ranges::any_of(incoming_, has_come)) return false;
+  process->has_called_back.store(true, std::memory_order_relaxed);
   caller.from = process->number;
   caller.slot = *slot;
   return true;

@@ -76,6 +76,9 @@ class UserPort final : private ForkAware {
   Process known_in(Slot slot);
   // 0, or an errno: EAGAIN where the socket is full, ENOTCONN where that process has ended.
   int send(Process to, const CarriedRun& run);
+  // Whether a living process that we sent to has not yet called back. It believes us only once it has found
+  // us in our slot: if we end before, it drops what we sent.
+  bool waits_to_be_believed();
 
   // Offers a service that processes of other users find by that name; the first process to take the name has
   // it. False: another process has it. Each listen needs its own leave.
@@ -93,6 +96,7 @@ class UserPort final : private ForkAware {
     Slot slot;
     UniqueFd socket;
     Identity who;
+    std::atomic<bool> sent_to = false, has_called_back = false;
   };
   using OutgoingPtr = std::shared_ptr<Outgoing>;
   struct Incoming {

@@ -113,6 +113,21 @@ TEST_F(Users, carry_runs_both_ways_and_know_who_sent_them) {
   EXPECT_EQ(one.came[0].arrival.from, there);
 }
 
+TEST_F(Users, know_whether_those_they_sent_to_have_called_back) {
+  End one(1), other(2);
+  std::optional<End> third(std::in_place, 3);
+  const Process there = one.port->process_in(2);
+  EXPECT_FALSE(one.port->waits_to_be_believed()) << "nothing was sent";
+  ASSERT_EQ(one.send(there, numbered(100)), 0);
+  EXPECT_TRUE(one.port->waits_to_be_believed());
+  other.receive_until([&] { return other.came.size() == 1; });
+  one.receive_until([&] { return !one.port->waits_to_be_believed(); });
+  ASSERT_EQ(one.send(one.port->process_in(3), numbered(100)), 0);
+  EXPECT_TRUE(one.port->waits_to_be_believed());
+  third.reset();
+  EXPECT_FALSE(one.port->waits_to_be_believed()) << "it has ended, and will not call";
+}
+
 TEST_F(Users, of_ones_own_are_not_reached) {
   End one(1, ::geteuid()), other(2);
   EXPECT_EQ(one.port->process_in(2), 0u);

@@ -1,10 +1,12 @@
 #include "verbs/progress/packet_network.hpp"
 
 #include <arpa/inet.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -56,9 +58,18 @@ void PacketNetwork::open_to_other_users() {
     users_.reset();
 }
 
-// Most processes talk to no other user, so an exit must not wait without need.
+// Most processes talk to no other user, so an exit must not wait without need. One that has only sent, as a
+// sender to a group may, waits a little for its receivers to find it.
 void PacketNetwork::finish() {
+  constexpr std::chrono::milliseconds longest_wait{1'000};
+  constexpr int look_ms = 10;  // the link's thread may have taken what we wait for
   if (!users_) return;
+  const auto deadline = link::Clock::now() + longest_wait;
+  while (users_->waits_to_be_believed() && link::Clock::now() < deadline) {
+    pollfd callers{users_->descriptor(), POLLIN, 0};
+    (void)::poll(&callers, 1, look_ms);
+    adapter_.receive_packets(rnic::Adapter::Patience::wait);
+  }
   for (rnic::Slot slot = 1; slot < link::max_slots; ++slot)
     if (users_->known_in(slot) != 0) return adapter_.receive_packets(rnic::Adapter::Patience::wait);
 }
