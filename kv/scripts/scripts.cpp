@@ -149,10 +149,10 @@ void Scripts::flush() {
 // Checks whether a script with declared flags may begin; if not, replies with the error.
 bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_only) const {
   if (!flags.declared) return true;
-  if (read_only && !flags.no_writes)
-    return call.reply.error("ERR Can not execute a script with write flag using *_ro command."), false;
   if (const auto refusal = server_.replication->write_refusal(); !flags.no_writes && !refusal.empty())
     return call.reply.error(refusal), false;
+  if (read_only && !flags.no_writes)
+    return call.reply.error("ERR Can not execute a script with write flag using *_ro command."), false;
   if (running_.no_room && !flags.allow_oom && !flags.no_writes) {
     call.reply.error(
         "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'");
