@@ -89,7 +89,7 @@ bool read_group(Reader& in, ValueType type, Stream& stream) {
   const std::string name(in.text());
   const StreamId last = length_id(in);
   const std::int64_t read =
-      type == ValueType::stream_1 ? StreamGroup::unknown : static_cast<std::int64_t>(in.length());
+      type == ValueType::stream_1 ? stream.estimate_read(last) : static_cast<std::int64_t>(in.length());
   if (in.failed()) return false;
   StreamGroup* const group = stream.add_group(name, last, read);
   if (group == nullptr) return in.corrupt("a stream has a group twice"), false;

@@ -13,6 +13,7 @@
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
+#include "kv/store/stream.hpp"
 #include "kv/store/zset.hpp"
 
 namespace weir::kv::rdb {
@@ -327,6 +328,22 @@ class Drops final : public Source {
   std::size_t at_once_;
   std::size_t at_ = 0;
 };
+
+// Redis 5 and 6 store no such count. Redis 7 estimates it as XGROUP CREATE does, and so does the lag that
+// clients see.
+TEST(RdbStream, of_redis_6_gets_an_estimate_of_what_its_groups_have_read) {
+  Encoded out;
+  for (const std::uint64_t number : {0, 0, 6, 0, 1})
+    out.put_length(number);  // nodes, entries, last id, groups
+  out.put_text("readers");
+  for (const std::uint64_t number : {6, 0, 0, 0}) out.put_length(number);  // last id, pending, consumers
+  std::string bytes;
+  out.finish(Compression::none, bytes);
+  Reader in(bytes);
+  const auto value = read_value(in, ValueType::stream_1, {});
+  ASSERT_TRUE(value);
+  EXPECT_EQ(value->stream().find_group("readers")->entries_read, 0);
+}
 
 class Noted final : public Target {
  public:
