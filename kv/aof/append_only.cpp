@@ -8,6 +8,7 @@
 #include "kv/aof/loading_log.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
+#include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv::aof {
@@ -64,13 +65,46 @@ AppendOnly::Done AppendOnly::begin(bool with_base) {
     writer_.begin(std::move(*file), files_->folder().size(files_->manifest().increments.back().name));
   }
   if (!with_base) return {};
+  auto done = write_base();
+  if (done) server_.log(LogLevel::notice, "there was no log yet: it begins with the snapshot");
+  return done;
+}
+
+// While the newest file is empty, and in one piece: nobody is served meanwhile.
+AppendOnly::Done AppendOnly::write_base() {
   const auto number = server_.snapshots->lend_walk(Snapshots::LentTo::log, [] {});
   if (!number) return std::unexpected("a snapshot is being taken");
   auto done = write_snapshot(server_, *number, Snapshot::Use::append_only_base, base_choice());
   server_.snapshots->walk_returned();
-  if (done) done = files_->adopt_base();
-  if (done) server_.log(LogLevel::notice, "there was no log yet: it begins with the snapshot");
-  return done;
+  return done ? files_->adopt_base() : done;
+}
+
+AppendOnly::Done AppendOnly::rewrite_at_once() {
+  give_up_rewrite();
+  if (auto done = switch_file(); !done) return done;
+  if (auto done = write_base(); !done) return done;
+  scheduled_ = false;
+  state_.last_ok = true;
+  return {};
+}
+
+AppendOnly::Done AppendOnly::load_again() {
+  if (!on()) return std::unexpected("this server keeps no log");
+  if (server_.snapshots->running()) return std::unexpected("a snapshot is being taken");
+  if (server_.effects.untold() || server_.replication->history().kept())
+    return std::unexpected("it cannot be loaded in a transaction or while replicas follow");
+  if (!flush()) return std::unexpected(writer_.failure());
+  if (rewriting() || files_->lacks_base()) {
+    if (auto done = rewrite_at_once(); !done) return done;
+  }
+  for (const auto& db : server_.databases) db->clear();
+  server_.scripts->flush_libraries();
+  server_.effects.ignore(writer_);  // what is replayed is in the log
+  const auto loaded = load_log(server_, *files_, [] { return true; });
+  server_.effects.listen(writer_);
+  server_.arm_timer();
+  if (!loaded) return std::unexpected(loaded.error());
+  return {};
 }
 
 AppendOnly::Done AppendOnly::turn_on() {

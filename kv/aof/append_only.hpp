@@ -77,6 +77,10 @@ class AppendOnly {
   // error, which says why this is impossible, the log stays as it was.
   Done begin_anew();
 
+  // Replaces all data by what the log says, as the next start would: for tests. The error is for a client to
+  // read.
+  Done load_again();
+
   // Begins to rewrite the log. The error is for a client to read.
   enum class Begun : std::uint8_t { now, later };
   std::expected<Begun, std::string> rewrite();
@@ -102,6 +106,8 @@ class AppendOnly {
 
  private:
   Done begin(bool with_base);
+  Done write_base();
+  Done rewrite_at_once();
   Done switch_file();
   Done begin_increment();
   SnapshotFile::Choice base_choice() const;

@@ -1,8 +1,11 @@
 // DEBUG: commands for tests. The setting enable-debug-command allows them; without it no client may.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <thread>
 
+#include "kv/aof/append_only.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
@@ -29,10 +32,11 @@ void debug_digest_value(const Call& call) {
   }
 }
 
-// Blocks the whole server, on purpose.
+// Blocks the whole server, on purpose. As in Redis, what follows the number is ignored: hiredis's tests send
+// "0\r\n".
 void debug_sleep(const Call& call) {
-  double seconds = 0;
-  if (!call.number(2, seconds)) return;
+  const double seconds = std::strtod(std::string(call[2]).c_str(), nullptr);
+  if (std::isnan(seconds)) return call.reply.error("ERR value is not a valid float");
   constexpr double most_s = 60;
   std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp(seconds, 0.0, most_s)));
   call.reply.ok();
@@ -71,12 +75,15 @@ void debug_populate(const Call& call) {
 void debug_reload(const Call& call) {
   bool saves = true;
   bool flushes = true;
+  Existing existing = Existing::refused;
   for (const Argument& word : call.arguments.subspan(2)) {
     if (is_word(word.text, "NOSAVE")) {
       saves = false;
     } else if (is_word(word.text, "NOFLUSH")) {
       flushes = false;
-    } else if (!is_word(word.text, "MERGE")) {
+    } else if (is_word(word.text, "MERGE")) {
+      existing = Existing::replaced;
+    } else {
       return call.reply.error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
     }
   }
@@ -85,12 +92,19 @@ void debug_reload(const Call& call) {
   if (saves && !server.snapshots->save()) return call.reply.error("ERR");
   if (flushes) {
     for (const auto& db : server.databases) db->clear();
+    server.scripts->flush_libraries();
   }
-  const auto loaded = load_snapshot(server, [] { return true; });
+  const auto loaded = load_snapshot(server, [] { return true; }, existing);
   if (!loaded || *loaded != LoadResult::loaded) {
     return call.reply.error("ERR Error trying to load the RDB dump, check server logs");
   }
   call.reply.ok();
+}
+
+// Likewise, with the log.
+void debug_loadaof(const Call& call) {
+  const auto done = call.server.append_only->load_again();
+  done ? call.reply.ok() : call.reply.error("ERR Error trying to load the AOF files: " + done.error());
 }
 
 void debug_object(const Call& call) {
@@ -163,7 +177,8 @@ void debug_protocol(const Call& call) {
 }
 
 void debug_error(const Call& call) { call.reply.error(call[2]); }
-// Accepts and ignores settings for features that do not exist here.
+// Accepts and ignores settings for features that do not exist here: lists of quicklist nodes, a cron (timers
+// run only when something is due).
 void debug_ignored(const Call& call) { call.reply.ok(); }
 
 void debug_help(const Call& call) {
@@ -175,6 +190,8 @@ void debug_help(const Call& call) {
                        "ERROR <string>",
                        "    Return a Redis protocol error with <string> as message. Useful for clients",
                        "    unit tests to simulate Redis errors.",
+                       "LOADAOF",
+                       "    Flush the AOF buffers on disk and reload the AOF in memory.",
                        "OBJECT <key>",
                        "    Show low level info about `key` and associated value.",
                        "POPULATE <count> [<prefix>] [<size>]",
@@ -209,7 +226,9 @@ constexpr DebugSubcommand debug_subcommands[] = {
     {"digest-value", 2, SIZE_MAX, debug_digest_value},
     {"error", 3, 3, debug_error},
     {"help", 2, 2, debug_help},
+    {"loadaof", 2, 2, debug_loadaof},
     {"object", 3, 4, debug_object},
+    {"pause-cron", 3, 3, debug_ignored},
     {"populate", 3, 5, debug_populate},
     {"protocol", 3, 3, debug_protocol},
     {"quicklist-packed-threshold", 3, 3, debug_ignored},

@@ -24,8 +24,12 @@ namespace {
 
 class StoreTarget final : public rdb::Target {
  public:
-  StoreTarget(Server& server, Expired expired, const std::function<bool()>& go_on)
-      : server_(server), expired_(expired), go_on_(go_on), bytes_before_(server.loading->bytes_done) {}
+  StoreTarget(Server& server, Expired expired, Existing existing, const std::function<bool()>& go_on)
+      : server_(server),
+        expired_(expired),
+        existing_(existing),
+        go_on_(go_on),
+        bytes_before_(server.loading->bytes_done) {}
 
   void aux(std::string_view name, std::string_view value) override {
     if (name == "redis-ver")
@@ -49,7 +53,10 @@ class StoreTarget final : public rdb::Target {
       ++server_.loaded.expired;
       return {};
     }
-    if (db_->records().find(key) != nullptr) return "it has the key '" + std::string(key) + "' twice";
+    if (db_->records().find(key) != nullptr) {
+      if (existing_ == Existing::refused) return "it has the key '" + std::string(key) + "' twice";
+      db_->erase(key);
+    }
     Record& record = db_->insert(key, std::move(value));
     if (about.expires_at_ms) db_->set_expiry(record, *about.expires_at_ms);
     note_use(server_, record, about);
@@ -57,7 +64,7 @@ class StoreTarget final : public rdb::Target {
     return {};
   }
   std::string function(std::string_view text) override {
-    const auto added = server_.scripts->add_library(text, true);
+    const auto added = server_.scripts->add_library(text, existing_ == Existing::replaced);
     return added ? "" : "it has a library of functions that does not load: " + added.error();
   }
   bool go_on(std::uint64_t bytes_read) override {
@@ -87,6 +94,7 @@ class StoreTarget final : public rdb::Target {
   Server& server_;
   LoadingReport report_{server_};
   Expired expired_;
+  Existing existing_;
   const std::function<bool()>& go_on_;
   std::uint64_t bytes_before_;
   Keyspace* db_ = server_.databases.front().get();
@@ -112,9 +120,10 @@ void LoadingReport::tell() {
 
 std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
                                                             Expired expired,
-                                                            const std::function<bool()>& go_on) {
+                                                            const std::function<bool()>& go_on,
+                                                            Existing existing) {
   rdb::FileSource source(fd);
-  StoreTarget target(server, expired, go_on);
+  StoreTarget target(server, expired, existing, go_on);
   const auto checked = server.settings.rdbchecksum ? rdb::Checked::yes : rdb::Checked::no;
   const auto done = rdb::read_file(source, restored_limits(server), checked, target);
   if (source.problem() != 0)
@@ -125,7 +134,8 @@ std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int 
   return SnapshotRead{LoadResult::loaded, *done};
 }
 
-std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on) {
+std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on,
+                                                     Existing existing) {
   const std::string path = server.settings.dir + '/' + server.settings.dbfilename;
   const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return LoadResult::no_file;
@@ -137,7 +147,7 @@ std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::
   server.loaded = {};
   // The primary decides when keys of a replica expire.
   const Expired expired = server.settings.replicaof.empty() ? Expired::dropped : Expired::kept;
-  auto read = load_snapshot_file(server, file.get(), path, expired, go_on);
+  auto read = load_snapshot_file(server, file.get(), path, expired, go_on, existing);
   server.refresh_time();
   const std::int64_t took_ms = server.now_ms - server.loading->began_ms;
   server.loading.reset();

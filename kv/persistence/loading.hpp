@@ -41,6 +41,9 @@ enum class LoadResult : std::uint8_t { loaded, no_file, stopped };
 // snapshot say when they go.
 enum class Expired : std::uint8_t { dropped, kept };
 
+// What to do with keys and libraries that exist already.
+enum class Existing : std::uint8_t { refused, replaced };
+
 struct SnapshotRead {
   LoadResult result = LoadResult::loaded;
   std::uint64_t bytes = 0;  // size within the file, which may hold more
@@ -50,10 +53,12 @@ struct SnapshotRead {
 // its progress is updated.
 std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
                                                             Expired expired,
-                                                            const std::function<bool()>& go_on);
+                                                            const std::function<bool()>& go_on,
+                                                            Existing existing = Existing::refused);
 
 // Reads the file that the settings name. `go_on` is called every few milliseconds; returning false stops. The
 // error tells an administrator what is wrong; what was read until then stays.
-std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on);
+std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on,
+                                                     Existing existing = Existing::refused);
 
 }  // namespace weir::kv

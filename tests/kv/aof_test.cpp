@@ -34,6 +34,62 @@ TEST(Aof, is_read_back_at_the_next_start) {
   EXPECT_EQ(state_of(again), before);
 }
 
+TEST(Aof, is_read_back_by_debug_loadaof) {
+  struct Row {
+    const char* name;
+    std::vector<std::vector<std::string>> before;
+  };
+  // The base that the second log needs is being written when it is asked for.
+  for (const Row& row :
+       {Row{"from the start", {}}, Row{"turned on just now", {{"CONFIG", "SET", "appendonly", "yes"}}}}) {
+    SCOPED_TRACE(row.name);
+    const ScratchFolder folder;
+    Settings settings = keeping(folder);
+    settings.appendonly = row.before.empty();
+    settings.enable_debug_command = 1;
+    RunningServer server(std::move(settings));
+    WireClient client = server.connect();
+    client.call({"SET", "before", "1"});
+    client.call(
+        {"FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)"});
+    for (const auto& words : row.before) EXPECT_EQ(client.call(words), "+OK\r\n");
+    client.call({"SET", "expiring", "v", "EX", "1000"});
+    client.call({"INCR", "n"});
+    const std::string state = state_of(server);
+    EXPECT_EQ(client.call({"DEBUG", "LOADAOF"}), "+OK\r\n");
+    EXPECT_EQ(state_of(server), state);
+    EXPECT_EQ(client.call({"FCALL", "f", "0"}), ":7\r\n");
+    // What was replayed is not in the log a second time, and the log goes on.
+    EXPECT_EQ(client.call({"INCR", "n"}), ":2\r\n");
+    EXPECT_EQ(client.call({"DEBUG", "LOADAOF"}), "+OK\r\n");
+    EXPECT_EQ(client.call({"GET", "n"}), "$1\r\n2\r\n");
+  }
+}
+
+TEST(Aof, is_read_back_by_debug_loadaof_only_if_nothing_else_has_the_data) {
+  const ScratchFolder folder;
+  Settings settings = keeping(folder);
+  settings.enable_debug_command = 1;
+  RunningServer server(std::move(settings));
+  WireClient client = server.connect();
+  constexpr const char* refused =
+      "-ERR Error trying to load the AOF files: it cannot be loaded in a transaction or while replicas "
+      "follow\r\n";
+  client.call({"MULTI"});
+  client.call({"SET", "k", "v"});
+  client.call({"DEBUG", "LOADAOF"});
+  EXPECT_EQ(client.call({"EXEC"}), std::string("*2\r\n+OK\r\n") + refused);
+  WireClient replica = server.connect();
+  replica.call({"REPLCONF", "capa", "eof"});
+  replica.send(encode({"PSYNC", "?", "-1"}));
+  EXPECT_TRUE(replica.through("\r\n").starts_with("+FULLRESYNC"));
+  EXPECT_EQ(client.call({"DEBUG", "LOADAOF"}), refused);
+  client.call({"CONFIG", "SET", "appendonly", "no"});
+  EXPECT_EQ(client.call({"DEBUG", "LOADAOF"}),
+            "-ERR Error trying to load the AOF files: this server keeps no log\r\n");
+  EXPECT_EQ(client.call({"GET", "k"}), "$1\r\nv\r\n");
+}
+
 TEST(Aof, consists_of_the_files_that_redis_7_has) {
   const ScratchFolder folder;
   RunningServer server(keeping(folder));

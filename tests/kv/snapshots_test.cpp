@@ -86,6 +86,34 @@ TEST(Snapshots, hold_databases_expiry_and_functions) {
 }
 
 // Every key is changed while the snapshot is taken; the snapshot has all of them as they were.
+// A snapshot that is loaded into existing data: as in Redis, only MERGE replaces what is there.
+TEST(DebugReload, replaces_what_is_there_only_if_told_so) {
+  const ScratchFolder folder;
+  Settings settings = settings_in(folder.path());
+  settings.enable_debug_command = 1;
+  RunningServer server(std::move(settings));
+  WireClient client = server.connect();
+  const auto library = [&](const char* name, const char* function) {
+    return client.call({"FUNCTION", "LOAD",
+                        "#!lua name=" + std::string(name) + "\nredis.register_function('" + function +
+                            "', function() return 1 end)"});
+  };
+  client.call({"SET", "k", "saved"});
+  library("saved", "f");
+  EXPECT_EQ(client.call({"DEBUG", "RELOAD"}), "+OK\r\n");
+  EXPECT_EQ(client.call({"FCALL", "f", "0"}), ":1\r\n");
+  client.call({"SET", "k", "changed"});
+  library("later", "g");
+  constexpr const char* refused = "-ERR Error trying to load the RDB dump, check server logs\r\n";
+  EXPECT_EQ(client.call({"DEBUG", "RELOAD", "NOSAVE", "NOFLUSH"}), refused);
+  EXPECT_EQ(client.call({"GET", "k"}), "$7\r\nchanged\r\n");
+  EXPECT_EQ(client.call({"DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE"}), "+OK\r\n");
+  EXPECT_EQ(client.call({"GET", "k"}), "$5\r\nsaved\r\n");
+  EXPECT_EQ(client.call({"FCALL", "g", "0"}), ":1\r\n") << "the library that the snapshot lacks stays";
+  EXPECT_EQ(client.call({"DEBUG", "RELOAD", "NOSAVE"}), "+OK\r\n");
+  EXPECT_NE(client.call({"FCALL", "g", "0"}), ":1\r\n");
+}
+
 TEST(BackgroundSave, is_of_the_moment_it_was_asked_for) {
   constexpr int keys = 30000;
   const ScratchFolder folder;
