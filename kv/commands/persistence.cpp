@@ -29,7 +29,11 @@ void bgsave(const Call& call) {
   call.reply.simple("Background saving started");
 }
 
-void lastsave(const Call& call) { call.reply.integer(call.server.snapshots->state().last_save_s); }
+// Clients take it for a time, so it is never 0. INFO says whether there was a save.
+void lastsave(const Call& call) {
+  const std::int64_t last_s = call.server.snapshots->state().last_save_s;
+  call.reply.integer(last_s != 0 ? last_s : call.server.started_ms / 1000);
+}
 
 struct ShutdownWords {
   bool save = false, nosave = false, now = false, force = false, abort = false;
