@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/kv/redis_program.hpp"
 #include "tests/kv/wire_client.hpp"
 
 namespace weir::kv::testing {
@@ -38,6 +39,7 @@ inline Words paired(Words words, const std::string& first, const std::string& se
 inline std::vector<EveryType> every_type() {
   const std::string long_text(70, 'v');
   const std::string binary("\0\r\n\xff\xc0\x80 text", 11);
+  const std::string fraction = is_redis_7_0() ? "0.1" : "0.5";
   std::string varied;
   for (int i = 0; i < 20000; ++i) varied += static_cast<char>(i * 7919 % 251);
   return {
@@ -82,7 +84,7 @@ inline std::vector<EveryType> every_type() {
        {"XINFO", "GROUPS", "k"}},
       {"empty_stream", {{"XADD", "k", "5-0", "a", "b"}, {"XDEL", "k", "5-0"}}, {"XINFO", "STREAM", "k"}},
       {"small_zset",
-       {paired({"ZADD", "k", "-inf", "a", "inf", "b", "0.1", binary, "-3", "9", "1e300", "-8"}, "1", "m",
+       {paired({"ZADD", "k", "-inf", "a", "inf", "b", fraction, binary, "-3", "9", "1e300", "-8"}, "1", "m",
                20)},
        {"ZRANGE", "k", "0", "-1", "WITHSCORES"}},
       {"large_zset",

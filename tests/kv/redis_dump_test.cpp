@@ -34,7 +34,9 @@ TEST_P(BothWays, a_dumped_value_is_restored_as_it_was) {
     to->call({"FLUSHALL"});
     ASSERT_EQ(to->call({"RESTORE", "k", "0", payload}), "+OK\r\n");
     EXPECT_EQ(seen(*to, GetParam()), before);
-    EXPECT_EQ(to->call({"OBJECT", "ENCODING", "k"}), encoding);
+    if (is_redis_7_0()) {
+      EXPECT_EQ(to->call({"OBJECT", "ENCODING", "k"}), encoding);
+    }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Types, BothWays, ::testing::ValuesIn(every_type()),

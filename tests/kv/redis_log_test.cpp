@@ -3,6 +3,7 @@
 
 #include "tests/kv/every_type.hpp"
 #include "tests/kv/redis_server.hpp"
+#include "tests/kv/replication_load.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -65,7 +66,9 @@ std::string log_digest(WireClient& client) {
   client.call({"SELECT", "0"});
   while (client.call({"EXISTS", "gone"}) != ":0\r\n") {
   }
-  return client.call({"DEBUG", "DIGEST"}) + client.call({"FCALL", "f", "0"}) + client.call({"PTTL", "text"});
+  std::string all = client.call({"FCALL", "f", "0"}) + client.call({"PTTL", "text"});
+  for (const std::string& part : state_seen(client)) all += part;
+  return all;
 }
 
 enum class Base : std::uint8_t { absent, requests, snapshot };

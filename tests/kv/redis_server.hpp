@@ -1,4 +1,4 @@
-// Debian's redis-server as a program, for tests that compare with it.
+// Debian's redis-server as a program, for tests that compare with it; or another one (redis_program.hpp).
 #pragma once
 
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/kv/redis_program.hpp"
 #include "tests/kv/wire_client.hpp"
 #include "tests/scratch_directory.hpp"
 
@@ -19,13 +20,14 @@ extern char** environ;
 namespace weir::kv::testing {
 
 inline pid_t spawn_redis(std::vector<std::string> words) {
-  words.insert(words.begin(), "redis-server");
+  const std::string program = redis_program();
+  words.insert(words.begin(), program);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   pid_t pid = 0;
-  if (::posix_spawnp(&pid, "redis-server", nullptr, nullptr, pointers.data(), environ) != 0)
-    throw std::runtime_error("redis-server is not installed");
+  if (::posix_spawnp(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ) != 0)
+    throw std::runtime_error(program + " is not installed");
   return pid;
 }
 
