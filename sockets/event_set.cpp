@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t bell_data = 0x7765'6972'2062'656c;
 constexpr std::uint64_t arrivals_data = 0x7765'6972'2066'6172;
 constexpr unsigned looks_a_kernel_look = 16;  // look at the rings so often, while they have something
+// While the rings have nothing and we look at them, a system call would take longer than many such looks.
+constexpr std::chrono::microseconds longest_without_kernel{10};
 
 constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLONESHOT)) == 0; }
 
@@ -266,9 +268,11 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       if (engaged_ > 0) {
         have = collect({events, static_cast<std::size_t>(most)});
         // The kernel's events get their turn now and then, and whenever the rings have nothing.
-        kernel_too =
-            have < most && (have == 0 ? (first || ++looks_ % 4 == 0) : ++looks_ % looks_a_kernel_look == 0);
         looks = have == 0 && looking_pays_ && (!timeout || timeout->count() > 0);
+        const auto now = first ? begun : last_look();
+        kernel_too = have < most && (have == 0 ? !looks || now - kernel_look_ >= longest_without_kernel
+                                               : ++looks_ % looks_a_kernel_look == 0);
+        if (kernel_too) kernel_look_ = now;
       }
     }
     if (have > 0) {

@@ -75,6 +75,7 @@ class EventSet {
   bool took_wake_ = false;     // this thread read the waiter's datagram, which may have been meant for others
   bool looking_pays_ = false;  // the last successful look found something from another CPU in a ring
   unsigned looks_ = 0;
+  SpinPolicy::TimePoint kernel_look_{};  // the latest look at the kernel's events
   SpinPolicy spin_;
 };
 
