@@ -9,7 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "link/unique_fd.hpp"
 
@@ -49,6 +52,18 @@ Answer ask(int maps, std::uint64_t address, MappedRange& range) {
            .shared = (query.vma_flags & is_shared) != 0,
            .file = {makedev(query.major, query.minor), static_cast<ino_t>(query.inode)}};
   return Answer::found;
+}
+
+// Empty: no path there; nullopt: no answer.
+std::optional<std::string> ask_path(int maps, std::uint64_t address) {
+  std::array<char, PATH_MAX> name{};
+  Query query{};
+  query.size = sizeof query;
+  query.address = address;
+  query.name_size = name.size();
+  query.name_at = reinterpret_cast<std::uint64_t>(name.data());
+  if (::ioctl(maps, procmap_query, &query) != 0) return std::nullopt;
+  return query.name_size > 0 && name[0] == '/' ? name.data() : "";
 }
 
 bool ask_for_each(int maps, std::uint64_t addr, std::uint64_t end, const Visit& visit) {
@@ -130,10 +145,13 @@ bool each_mapped_range(std::uint64_t addr, std::uint64_t end, const Visit& visit
   return source != MapSource::query && read_each(maps.get(), addr, end, visit);
 }
 
-std::string path_mapped_at(std::uint64_t addr) {
+std::string path_mapped_at(std::uint64_t addr, MapSource source) {
   std::string found;
   const UniqueFd maps = open_maps();
   if (!maps) return found;
+  if (source != MapSource::text)
+    if (auto path = ask_path(maps.get(), addr)) return *std::move(path);
+  if (source == MapSource::query) return found;
   each_line(read_all(maps.get()), [&](const MappedRange& range, std::string_view path) {
     if (addr < range.start || addr >= range.end) return true;
     found = path;

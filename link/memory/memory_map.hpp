@@ -38,7 +38,8 @@ bool each_mapped_range(std::uint64_t addr, std::uint64_t end,
                        const std::function<bool(const MappedRange&)>& visit,
                        MapSource source = MapSource::whatever);
 
-// The path of the file that is mapped at an address; empty if there is none.
-std::string path_mapped_at(std::uint64_t addr);
+// The path of the file that is mapped at an address, with " (deleted)" if it has none any more; empty if
+// there is no file.
+std::string path_mapped_at(std::uint64_t addr, MapSource source = MapSource::whatever);
 
 }  // namespace weir::link

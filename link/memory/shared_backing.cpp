@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "link/memory/populate.hpp"
 
@@ -23,23 +24,45 @@ bool is_file(int fd, const FileIdentity& file) {
   return ::fstat(fd, &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
 }
 
-bool names_file(int directory, const char* name, const FileIdentity& file) {
-  struct stat st{};
-  return ::fstatat(directory, name, &st, 0) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
+// Another thread may close `fd`, and its number may then be another file's: only the duplicate counts.
+UniqueFd duplicate_of(int fd, const FileIdentity& file) {
+  if (!is_file(fd, file))
+    return {};  // closing another file's duplicate would release the program's locks on it
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy || !is_file(copy.get(), file) || (::fcntl(copy.get(), F_GETFL) & O_ACCMODE) != O_RDWR) return {};
+  return copy;
 }
 
-UniqueFd own_descriptor(const FileIdentity& file) {
+struct Descriptor {
+  int number = -1;
+  UniqueFd copy;
+};
+
+// fstat() of the number rather than of the name in /proc, which takes several times as long.
+Descriptor own_descriptor(const FileIdentity& file) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir("/proc/self/fd"), ::closedir);
   if (!dir) return {};
   while (const dirent* entry = ::readdir(dir.get())) {
-    if (entry->d_name[0] == '.' || !names_file(::dirfd(dir.get()), entry->d_name, file)) continue;
-    // Another thread may close it, and its number may then be another file's: only
-    // the duplicate counts.
-    UniqueFd copy(::fcntl(std::atoi(entry->d_name), F_DUPFD_CLOEXEC, 0));
-    if (copy && is_file(copy.get(), file) && (::fcntl(copy.get(), F_GETFL) & O_ACCMODE) == O_RDWR)
-      return copy;
+    if (entry->d_name[0] == '.') continue;
+    const int fd = std::atoi(entry->d_name);
+    if (UniqueFd copy = duplicate_of(fd, file)) return {fd, std::move(copy)};
   }
   return {};
+}
+
+// Memory that fork() or shmat() shares has a file of the kernel's, which no descriptor names.
+bool has_no_descriptor(const std::string& path) {
+  return path == "/dev/zero (deleted)" || path.starts_with("/SYSV");
+}
+
+// Opening anything else, such as a device, may have effects.
+UniqueFd open_regular(const std::string& path, const FileIdentity& file) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || FileIdentity{st.st_dev, st.st_ino} != file)
+    return {};
+  UniqueFd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (opened && !is_file(opened.get(), file)) opened.reset();
+  return opened;
 }
 
 // Without /proc (or with that of another pid namespace) we ask the kernel whether memory is mapped. We ask
@@ -97,13 +120,23 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
   return range;
 }
 
-UniqueFd open_backing(const FileIdentity& file, std::uint64_t addr) {
-  if (UniqueFd fd = own_descriptor(file)) return fd;
-  UniqueFd opened;
-  if (const std::string path = path_mapped_at(addr); !path.empty())
-    opened.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (opened && !is_file(opened.get(), file)) opened.reset();
-  return opened;
+BackingFiles::Known* BackingFiles::find(const FileIdentity& file) {
+  const auto found = std::ranges::find(known_, file, &Known::file);
+  return found != known_.end() ? &*found : nullptr;
+}
+
+UniqueFd BackingFiles::open(const FileIdentity& file, std::uint64_t addr) {
+  Known* known = find(file);
+  if (known != nullptr && known->fd != no_descriptor)
+    if (UniqueFd copy = duplicate_of(known->fd, file)) return copy;
+  const std::string path = path_mapped_at(addr);
+  if (has_no_descriptor(path)) return {};
+  if (UniqueFd opened = open_regular(path, file)) return opened;
+  if (known != nullptr && known->fd == no_descriptor) return {};
+  Descriptor found = own_descriptor(file);
+  if (known == nullptr) known = &known_[next_++ % known_.size()];
+  *known = {file, found.number};
+  return std::move(found.copy);
 }
 
 }  // namespace weir::link

@@ -6,8 +6,9 @@
 // program's own descriptor or its path.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "link/memory/memory_map.hpp"
 #include "link/unique_fd.hpp"
@@ -25,8 +26,27 @@ struct MemoryRange {
 // What [addr, addr + length) is. length 0 counts as mapped.
 MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length);
 
-// A descriptor of that file, opened for reading and writing: a duplicate of one that this process holds, or
-// from the path in the mapping. Invalid if there is none (an unlinked file whose descriptor was closed).
-UniqueFd open_backing(const FileIdentity&, std::uint64_t addr);
+// Finds descriptors of files that are mapped. A process may have ten thousand descriptors, which take tens of
+// milliseconds to look at, so it looks at all of them once per file at most and remembers what it found.
+//
+// Threading: one thread at a time.
+class BackingFiles {
+ public:
+  // A descriptor of that file, opened for reading and writing: from the path in the mapping at `addr`, or a
+  // duplicate of one that this process holds. Invalid if there is none: an unlinked file whose descriptor was
+  // closed. A descriptor that the process gets later is then not found.
+  UniqueFd open(const FileIdentity& file, std::uint64_t addr);
+
+ private:
+  static constexpr int no_descriptor = -1;
+  struct Known {
+    FileIdentity file;
+    int fd = no_descriptor;
+  };
+  Known* find(const FileIdentity& file);
+
+  std::array<Known, 64> known_{};
+  std::size_t next_ = 0;  // the oldest
+};
 
 }  // namespace weir::link

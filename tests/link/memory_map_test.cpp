@@ -95,6 +95,11 @@ TEST_P(MemoryMap, tells_nothing_of_a_hole_or_of_nothing) {
   EXPECT_TRUE(ranges(page, page).empty());
 }
 
+TEST_P(MemoryMap, tells_the_path_of_a_file_and_none_of_anonymous_memory) {
+  EXPECT_EQ(path_mapped_at(address_of(base) + 4 * page, GetParam()), "/memfd:memory_map_test (deleted)");
+  EXPECT_EQ(path_mapped_at(address_of(base), GetParam()), "");
+}
+
 TEST_P(MemoryMap, goes_no_further_than_asked_or_wanted) {
   EXPECT_EQ(ranges(0, 1).size(), 1u);
   EXPECT_EQ(ranges(page - 1, page + 1).size(), 2u);

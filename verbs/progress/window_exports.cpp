@@ -14,7 +14,7 @@ WindowExports::Placed WindowExports::acquire(const link::MemoryRange& range, std
     ++entry.regions;
     return {id, range.file_offset};
   }
-  link::UniqueFd fd = link::open_backing(range.file, addr);
+  link::UniqueFd fd = files_.open(range.file, addr);
   if (!fd) return {};  // nothing to pass on: the region is served as private memory
   const std::uint32_t id = next_++;
   entries_.emplace(id, Entry{range.file, std::move(fd), 1});

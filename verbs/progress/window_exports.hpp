@@ -37,6 +37,7 @@ class WindowExports {
   };
   std::mutex mutex_;
   std::map<std::uint32_t, Entry> entries_;
+  link::BackingFiles files_;
   std::uint32_t next_ = 1;
 };
 
