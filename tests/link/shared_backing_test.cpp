@@ -96,7 +96,9 @@ TEST(BackingFiles, what_no_descriptor_names_has_none) {
   EXPECT_FALSE(files.open(identity, closed.address()));
   const Mapped anonymous(-1, MAP_SHARED | MAP_ANONYMOUS);
   const MemoryRange range = look_up_memory(anonymous.address(), bytes);
-  if (range.shared) EXPECT_FALSE(files.open(range.file, anonymous.address()));
+  if (range.shared) {
+    EXPECT_FALSE(files.open(range.file, anonymous.address()));
+  }
 }
 
 }  // namespace

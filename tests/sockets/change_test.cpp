@@ -387,7 +387,9 @@ TEST_F(Change, what_tcp_alone_can_honour_brings_the_bytes_back_to_tcp) {
     else
       ASSERT_TRUE(change_to_ring(pair));
     row.ask(pair.client);
-    if (std::string_view(row.what) == "MSG_ZEROCOPY") ASSERT_EQ(receive(pair.server, 1), "z");
+    if (std::string_view(row.what) == "MSG_ZEROCOPY") {
+      ASSERT_EQ(receive(pair.server, 1), "z");
+    }
     const auto before = bytes_by_tcp(pair.client);
     exchange(pair);
     exchange(pair);
