@@ -1,9 +1,7 @@
-// Finds deadlocks that have happened: a cycle of queues, none of which has sent anything since the last
-// check. PFC stops each queue, on behalf of a switch in which packets from that queue wait in the next one.
-// (The planner examines cycles that *could* happen.)
-#include <algorithm>
+#include "fabric/sim/deadlock.hpp"
 
-#include "fabric/sim/simulation.hpp"
+#include <algorithm>
+#include <utility>
 
 namespace weir::fabric::sim {
 namespace {
@@ -41,31 +39,31 @@ std::vector<std::uint32_t> find_cycle(const Edges& next) {
 
 }  // namespace
 
-void Simulation::check_deadlock() {
-  rare_.push(now_ + run_.deadlock_check, RareKind::deadlock_check);
-  if (deadlocked_) return;  // one is enough: the first is the cause
+void DeadlockCheck::look() {
+  net_.rare.push(net_.now + net_.run.deadlock_check, RareKind::deadlock_check);
+  if (found_) return;  // one is enough: the first is the cause
   const std::vector<std::uint32_t> stuck = stuck_queues();
   if (stuck.size() < 2) return;
   const std::vector<std::uint32_t> cycle = find_cycle(stopped_by(stuck));
   if (cycle.empty()) return;
   Incident incident{
-      now_, Incident::Kind::deadlock, {}, static_cast<std::uint8_t>(stuck[cycle.front()] % priorities)};
+      net_.now, Incident::Kind::deadlock, {}, static_cast<std::uint8_t>(stuck[cycle.front()] % priorities)};
   for (const std::uint32_t place : cycle) incident.ports.push_back(stuck[place] / priorities);
-  incidents_.push_back(std::move(incident));
-  deadlocked_ = true;
+  net_.incidents.push_back(std::move(incident));
+  found_ = true;
 }
 
 // Queues (port * priorities + priority, ascending) that PFC stops and that sent nothing since the last call.
-std::vector<std::uint32_t> Simulation::stuck_queues() {
-  deadlock_sent_.resize(queues_.size());
+std::vector<std::uint32_t> DeadlockCheck::stuck_queues() {
+  sent_.resize(net_.queues.size());
   std::vector<std::uint32_t> stuck;
-  for (std::uint32_t p = 0; p < ports_.size(); ++p) {
-    const unsigned held = ports_[p].paused & ports_[p].waiting;
+  for (std::uint32_t p = 0; p < net_.ports.size(); ++p) {
+    const unsigned held = net_.ports[p].paused & net_.ports[p].waiting;
     for (unsigned priority = 0; priority < priorities; ++priority) {
-      auto& sent = deadlock_sent_[at(p, priority)];
-      const bool idle = queues_[at(p, priority)].sent_packets == sent;
-      sent = queues_[at(p, priority)].sent_packets;
-      if (idle && ports_[p].nic == none && ((held >> priority) & 1))
+      auto& sent = sent_[NetworkState::at(p, priority)];
+      const bool idle = net_.queues[NetworkState::at(p, priority)].sent_packets == sent;
+      sent = net_.queues[NetworkState::at(p, priority)].sent_packets;
+      if (idle && net_.ports[p].nic == none && ((held >> priority) & 1))
         stuck.push_back(p * priorities + priority);
     }
   }
@@ -74,7 +72,8 @@ std::vector<std::uint32_t> Simulation::stuck_queues() {
 
 // Edges, by places in `stuck`: from a queue to those queues, in the switch that stopped it, that
 // hold packets from its link.
-std::vector<std::vector<std::uint32_t>> Simulation::stopped_by(std::span<const std::uint32_t> stuck) const {
+std::vector<std::vector<std::uint32_t>> DeadlockCheck::stopped_by(
+    std::span<const std::uint32_t> stuck) const {
   Edges next(stuck.size());
   const auto place = [&](std::uint32_t name) {
     const auto found = std::lower_bound(stuck.begin(), stuck.end(), name);
@@ -84,13 +83,15 @@ std::vector<std::vector<std::uint32_t>> Simulation::stopped_by(std::span<const s
     const std::uint32_t out = stuck[to] / priorities;
     const unsigned priority = stuck[to] % priorities;
     std::vector<std::uint32_t> from;
-    for (std::uint32_t i = queues_[stuck[to]].head; i != none; i = packets_.next(i))
-      from.push_back(packets_[i].ingress);
+    for (std::uint32_t i = net_.queues[stuck[to]].head; i != none; i = net_.packets.next(i))
+      from.push_back(net_.packets[i].ingress);
     std::sort(from.begin(), from.end());
     from.erase(std::unique(from.begin(), from.end()), from.end());
     for (const std::uint32_t ingress : from) {
-      if (!groups_[at(ingress, priority)].paused || ports_[ingress].node != ports_[out].node) continue;
-      const std::uint32_t holder = place(ports_[ingress].peer * priorities + priority);
+      if (!net_.groups[NetworkState::at(ingress, priority)].paused ||
+          net_.ports[ingress].node != net_.ports[out].node)
+        continue;
+      const std::uint32_t holder = place(net_.ports[ingress].peer * priorities + priority);
       if (holder != none) next[holder].push_back(to);
     }
   }

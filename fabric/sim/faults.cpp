@@ -7,8 +7,10 @@
 namespace weir::fabric::sim {
 
 void Simulation::start_faults() {
-  for (std::uint32_t i = 0; i < run_.faults.size(); ++i) rare_.push(run_.faults[i].time, RareKind::fault, i);
-  for (std::uint32_t i = 0; i < run_.storms.size(); ++i) rare_.push(run_.storms[i].start, RareKind::storm, i);
+  for (std::uint32_t i = 0; i < net_.run.faults.size(); ++i)
+    net_.rare.push(net_.run.faults[i].time, RareKind::fault, i);
+  for (std::uint32_t i = 0; i < net_.run.storms.size(); ++i)
+    net_.rare.push(net_.run.storms[i].start, RareKind::storm, i);
 }
 
 // The switches at both ends notice at once and use other ports if they have any. A later fault brings the new
@@ -16,42 +18,42 @@ void Simulation::start_faults() {
 void Simulation::fault(const Fault& fault) {
   if (fault.routes) {
     changed_routes_ = fault.routes;
-    routes_ = changed_routes_.get();
+    net_.routes = changed_routes_.get();
   }
   if (fault.port == none) return leave_lost_nics();
-  const std::uint32_t ends[] = {fault.port, ports_[fault.port].peer};
+  const std::uint32_t ends[] = {fault.port, net_.ports[fault.port].peer};
   for (const std::uint32_t end : ends) {
-    if (ports_[end].up == fault.up) continue;
-    ports_[end].up = fault.up;
+    if (net_.ports[end].up == fault.up) continue;
+    net_.ports[end].up = fault.up;
     if (!fault.up) cut(end);
   }
   leave_lost_nics();
-  incidents_.push_back(
-      {now_, fault.up ? Incident::Kind::link_up : Incident::Kind::link_down, {fault.port}, 0});
+  net_.incidents.push_back(
+      {net_.now, fault.up ? Incident::Kind::link_up : Incident::Kind::link_down, {fault.port}, 0});
   if (fault.up)
     for (const std::uint32_t end : ends) kick(end);
 }
 
 // Packets on the wire and in its queues are lost; a pause ends with the link.
 void Simulation::cut(std::uint32_t port_index) {
-  Port& port = ports_[port_index];
+  Port& port = net_.ports[port_index];
   // Packets on the wire stay there until their arrival event; receive() drops what a dead link delivers.
   for (unsigned priority = 0; priority < priorities; ++priority) {
-    auto& group = groups_[at(port_index, priority)];
+    auto& group = net_.groups[at(port_index, priority)];
     group.paused = false;
     if (port.nic == none) drop_queue(port_index, priority);
-    go_on(port_index, priority);
+    pfc_.go_on(port_index, priority);
   }
 }
 
 // Whether routing has the flow's NIC on a path to its destination.
 bool Simulation::leads_there(const Flow& flow) const {
-  const RouteTable& routes = *routes_;
-  const std::uint32_t row = routes.row[fabric_.hosts[flow.source]];
+  const RouteTable& routes = *net_.routes;
+  const std::uint32_t row = routes.row[net_.fabric.hosts[flow.source]];
   const std::uint32_t group = routes.group[std::size_t{row} * routes.hosts + flow.destination];
   const auto ports = std::span(routes.ports).subspan(routes.first[group], routes.count[group]);
   const std::uint32_t port = nics_[flow.nic].port;
-  return ports_[port].up && std::ranges::find(ports, port) != ports.end();
+  return net_.ports[port].up && std::ranges::find(ports, port) != ports.end();
 }
 
 // Flows whose link is down, or no longer leads to their destination, continue over another NIC of the host.
@@ -80,34 +82,35 @@ void Simulation::leave_lost_nics() {
 }
 
 void Simulation::drop_queue(std::uint32_t port_index, unsigned priority) {
-  Port& port = ports_[port_index];
-  Queue& queue = queues_[at(port_index, priority)];
+  Port& port = net_.ports[port_index];
+  Queue& queue = net_.queues[at(port_index, priority)];
   while (queue.head != none) {
-    const std::uint32_t index = take_first(packets_, queue);
-    const Packet& packet = packets_[index];
-    PriorityGroup& group = groups_[at(packet.ingress, priority)];
-    SharedPool& pool = pools_[port.node];
+    const std::uint32_t index = take_first(net_.packets, queue);
+    const Packet& packet = net_.packets[index];
+    PriorityGroup& group = net_.groups[at(packet.ingress, priority)];
+    SharedPool& pool = net_.pools[port.node];
     release(pool, group, packet.cells);
     const std::uint32_t ingress = packet.ingress;
     ++queue.dropped;
-    ++totals_.egress_drops;
+    ++net_.totals.egress_drops;
     discard(index);
-    if (group.paused && may_send_xon(pool, group)) resume_peer(ingress, priority);
+    if (group.paused && may_send_xon(pool, group)) pfc_.resume_peer(ingress, priority);
   }
   queue.bytes = queue.cells = queue.deficit = 0;
   port.waiting &= ~(1u << priority);
 }
 
 void Simulation::storm(std::uint32_t index) {
-  const Storm& storm = run_.storms[index];
+  const Storm& storm = net_.run.storms[index];
   Ticks again = no_time;
   for (const std::uint32_t nic : nics_of_[storm.host]) {
     const std::uint32_t port = nics_[nic].port;
-    ++groups_[at(port, storm.priority)].xoff_sent;
-    send_pfc(port, storm.priority, quanta_of(port));
-    again = std::min(again, now_ + Ticks{quanta_of(port)} * 64 * ports_[port].ticks_per_byte / 2);
+    ++net_.groups[at(port, storm.priority)].xoff_sent;
+    pfc_.send(port, storm.priority, pfc_.quanta_of(port));
+    again =
+        std::min(again, net_.now + Ticks{pfc_.quanta_of(port)} * 64 * net_.ports[port].ticks_per_byte / 2);
   }
-  if (again < storm.end) rare_.push(again, RareKind::storm, index);
+  if (again < storm.end) net_.rare.push(again, RareKind::storm, index);
 }
 
 }  // namespace weir::fabric::sim

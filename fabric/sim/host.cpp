@@ -11,13 +11,13 @@ using rnic::congestion::Arrival;
 constexpr int most_hops = 64;
 
 void Simulation::start_due_flows() {
-  while (started_ < start_order_.size() && run_.flows[start_order_[started_]].start <= now_)
+  while (started_ < start_order_.size() && net_.run.flows[start_order_[started_]].start <= net_.now)
     start_flow(start_order_[started_++]);
-  next_start_ = started_ < start_order_.size() ? run_.flows[start_order_[started_]].start : no_time;
+  next_start_ = started_ < start_order_.size() ? net_.run.flows[start_order_[started_]].start : no_time;
 }
 
 void Simulation::start_flow(std::uint32_t id) {
-  const FlowSpec& spec = run_.flows[id];
+  const FlowSpec& spec = net_.run.flows[id];
   std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
   if (free_slots_.empty()) {
     flows_.emplace_back();
@@ -26,7 +26,7 @@ void Simulation::start_flow(std::uint32_t id) {
     free_slots_.pop_back();
   }
   Flow& flow = flows_[slot] = Flow{};
-  const std::uint32_t mtu = transport_.mtu_bytes;
+  const std::uint32_t mtu = net_.transport.mtu_bytes;
   const std::uint64_t bytes = std::max<std::uint64_t>(spec.bytes, 1);
   flow.id = id;
   flow.packets = static_cast<std::uint32_t>((bytes + mtu - 1) / mtu);
@@ -34,14 +34,14 @@ void Simulation::start_flow(std::uint32_t id) {
   flow.source = spec.source;
   flow.destination = spec.destination;
   flow.priority = spec.priority;
-  flow.hash = static_cast<std::uint32_t>(mix(run_.seed ^ (std::uint64_t{id} << 20)) >> 52);
-  flow.progress = now_;
+  flow.hash = static_cast<std::uint32_t>(mix(net_.run.seed ^ (std::uint64_t{id} << 20)) >> 52);
+  flow.progress = net_.now;
   flow.nic = choose_nic(flow);
   const std::uint32_t port = nics_[flow.nic].port;
   flow.rate = rnic::congestion::ReactionPoint(nics_[flow.nic].line_rate);
-  results_[id].started = now_;
+  results_[id].started = net_.now;
   results_[id].ideal = ideal_time(spec, flow.hash, port);
-  if (routes_stay_) {
+  if (net_.routes_stay) {
     paths_.resize(2 * flows_.size());
     Packet probe{};
     probe.hash = flow.hash;
@@ -51,7 +51,7 @@ void Simulation::start_flow(std::uint32_t id) {
     find_path(paths_[2 * std::size_t{slot} + 1], probe, arrival_port(flow, port));
   }
   ++alive_;
-  rare_.push(now_ + transport_.retransmission_timeout, RareKind::retransmission, slot, id);
+  net_.rare.push(net_.now + net_.transport.retransmission_timeout, RareKind::retransmission, slot, id);
   make_ready(slot);
 }
 
@@ -63,8 +63,8 @@ std::uint32_t Simulation::choose_nic(const Flow& flow) const {
   Packet probe{};
   probe.destination = flow.destination;
   probe.hash = flow.hash;
-  const std::uint32_t port = next_hop(fabric_.hosts[flow.source], probe);
-  return port == no_port ? nics.front() : ports_[port].nic;
+  const std::uint32_t port = next_hop(net_.fabric.hosts[flow.source], probe);
+  return port == no_port ? nics.front() : net_.ports[port].nic;
 }
 
 // The port where its data arrive at the destination, and where responses therefore leave.
@@ -77,8 +77,8 @@ std::uint32_t Simulation::arrival_port(const Flow& flow, std::uint32_t from_port
   probe.hash = flow.hash;
   std::uint32_t out = from_port;
   for (int hops = 0; out != no_port && hops < most_hops; ++hops) {
-    if (ports_[out].peer_is_host) return ports_[out].peer;
-    out = next_hop(ports_[out].peer_node, probe);
+    if (net_.ports[out].peer_is_host) return net_.ports[out].peer;
+    out = next_hop(net_.ports[out].peer_node, probe);
   }
   return otherwise;
 }
@@ -89,23 +89,23 @@ Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash, std::uint
   probe.destination = flow.destination;
   probe.hash = hash;
   const std::uint64_t bytes = std::max<std::uint64_t>(flow.bytes, 1);
-  const std::uint64_t mtu = transport_.mtu_bytes;
+  const std::uint64_t mtu = net_.transport.mtu_bytes;
   const std::uint64_t packets = (bytes + mtu - 1) / mtu;
-  const std::uint64_t overhead = transport_.header_bytes + transport_.gap_bytes;
+  const std::uint64_t overhead = net_.transport.header_bytes + net_.transport.gap_bytes;
   const std::uint64_t all = bytes + packets * overhead;
   const std::uint64_t one = std::min(bytes, mtu) + overhead;
   Ticks latency = 0, slowest = 0, each = 0;
   std::uint32_t port = from_port;
   for (int hops = 0; port != no_port && hops < most_hops; ++hops) {
-    const Port& hop = ports_[port];
+    const Port& hop = net_.ports[port];
     latency += hop.latency;
     each += one * hop.ticks_per_byte;
     slowest = std::max<Ticks>(slowest, hop.ticks_per_byte);
-    if (ports_[hop.peer].nic != none) break;
-    port = next_hop(ports_[hop.peer].node, probe);
+    if (net_.ports[hop.peer].nic != none) break;
+    port = next_hop(net_.ports[hop.peer].node, probe);
   }
   // The gap after the last frame delays nothing.
-  return latency + each + (all - one) * slowest - Ticks{transport_.gap_bytes} * slowest;
+  return latency + each + (all - one) * slowest - Ticks{net_.transport.gap_bytes} * slowest;
 }
 
 // Appends to its host's list of flows of this priority; hosts serve queue pairs in turn, a packet each.
@@ -130,7 +130,7 @@ void Simulation::make_ready(std::uint32_t slot) {
 
 // Flows whose rate allows another packet join their list again.
 void Simulation::release_paced(Nic& nic) {
-  while (!nic.paced.empty() && nic.paced.front().first <= now_) {
+  while (!nic.paced.empty() && nic.paced.front().first <= net_.now) {
     const std::uint32_t slot = nic.paced.front().second;
     std::pop_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
     nic.paced.pop_back();
@@ -139,7 +139,7 @@ void Simulation::release_paced(Nic& nic) {
 }
 
 Ticks Simulation::transmit_from_host(std::uint32_t port_index) {
-  Port& port = ports_[port_index];
+  Port& port = net_.ports[port_index];
   Nic& nic = nics_[port.nic];
   release_paced(nic);
   if (const unsigned control = port.waiting & ~port.paused) {
@@ -153,19 +153,19 @@ Ticks Simulation::transmit_from_host(std::uint32_t port_index) {
     if (nic.ready_head[priority] == none) nic.waiting &= ~(1u << priority);
     send_packet(port_index, nic, slot);
   }
-  if (((port.waiting | nic.waiting) & ~port.paused) != 0) return std::max(port.free_at, now_ + 1);
+  if (((port.waiting | nic.waiting) & ~port.paused) != 0) return std::max(port.free_at, net_.now + 1);
   return nic.paced.empty() ? no_time : std::max(port.free_at, nic.paced.front().first);
 }
 
 void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t slot) {
   Flow& flow = flows_[slot];
-  Port& port = ports_[port_index];
+  Port& port = net_.ports[port_index];
   flow.place = Place::parked;
   if (flow.sender.next() >= flow.packets) return free_if_over(slot);  // acknowledged since it became ready
   const std::uint32_t number = flow.sender.next();
-  if (flow.sender.in_flight() == 0) flow.progress = now_;
-  const std::uint32_t index = packets_.take();
-  Packet& packet = packets_[index];
+  if (flow.sender.in_flight() == 0) flow.progress = net_.now;
+  const std::uint32_t index = net_.packets.take();
+  Packet& packet = net_.packets[index];
   packet = Packet{};
   packet.flow = slot;
   packet.psn = flow.sender.psn();
@@ -174,22 +174,22 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   packet.last = number + 1 == flow.packets;
   packet.destination = flow.destination;
   packet.hash = flow.hash;
-  packet.bytes = static_cast<std::uint16_t>(payload_of(flow, number) + transport_.header_bytes);
+  packet.bytes = static_cast<std::uint16_t>(payload_of(flow, number) + net_.transport.header_bytes);
   ++flow.on_wires;
   if (flow.sender.on_sent()) {
-    ++totals_.retransmitted;
+    ++net_.totals.retransmitted;
     ++results_[flow.id].retransmitted;
   }
-  Queue& counted = queues_[at(port_index, flow.priority)];
+  Queue& counted = net_.queues[at(port_index, flow.priority)];
   ++counted.sent_packets;
   counted.sent_bytes += packet.bytes;
-  const std::uint64_t frame = std::uint64_t{packet.bytes} + transport_.gap_bytes;
+  const std::uint64_t frame = std::uint64_t{packet.bytes} + net_.transport.gap_bytes;
   put_on_wire(port, port_index, index);
 
   const double line_rate = nic.line_rate;
   if (flow.rate.limited()) {
-    flow.rate.advance(transport_.dcqcn_parameters, now_, line_rate);
-    flow.rate.on_sent(transport_.dcqcn_parameters, frame, line_rate);
+    flow.rate.advance(net_.transport.dcqcn_parameters, net_.now, line_rate);
+    flow.rate.on_sent(net_.transport.dcqcn_parameters, frame, line_rate);
   }
   const bool more = flow.sender.next() < flow.packets && flow.sender.window_open() &&
                     (window_packets_ == 0 || flow.sender.in_flight() < window_packets_);
@@ -197,7 +197,7 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   if (flow.rate.rate() < line_rate) {
     const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate.rate());
     flow.place = Place::paced;
-    nic.paced.emplace_back(now_ + wait, slot);
+    nic.paced.emplace_back(net_.now + wait, slot);
     std::push_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
     return;
   }
@@ -217,8 +217,8 @@ void Simulation::packet_gone(std::uint32_t slot) {
 }
 
 void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
-  const Packet packet = packets_[index];
-  packets_.give_back(index);
+  const Packet packet = net_.packets[index];
+  net_.packets.give_back(index);
   if (packet.kind == static_cast<unsigned>(PacketKind::data))
     receive_data(port, packet.flow, packet);
   else
@@ -228,8 +228,9 @@ void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
 
 void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Packet& packet) {
   Flow& flow = flows_[slot];
-  if (packet.marked && transport_.dcqcn && flow.notification.on_marked(transport_.dcqcn_parameters, now_)) {
-    ++totals_.cnps;
+  if (packet.marked && net_.transport.dcqcn &&
+      flow.notification.on_marked(net_.transport.dcqcn_parameters, net_.now)) {
+    ++net_.totals.cnps;
     ++results_[flow.id].cnps;
     send_control(port, slot, PacketKind::cnp, 0);
   }
@@ -243,40 +244,40 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
     case Arrival::ignore:
       return;
   }
-  totals_.delivered_bytes += packet.bytes - transport_.header_bytes;
-  if (++flow.not_acknowledged >= transport_.ack_every || packet.last) {
+  net_.totals.delivered_bytes += packet.bytes - net_.transport.header_bytes;
+  if (++flow.not_acknowledged >= net_.transport.ack_every || packet.last) {
     flow.not_acknowledged = 0;
     send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
   }
   if (flow.receiver.delivered() < flow.packets) return;
   flow.arrived = true;
-  results_[flow.id].arrived = now_;
-  ++totals_.finished;
+  results_[flow.id].arrived = net_.now;
+  ++net_.totals.finished;
   --alive_;
-  const std::uint32_t then = run_.flows[flow.id].then;
+  const std::uint32_t then = net_.run.flows[flow.id].then;
   if (then != none) start_flow(then);  // moves the slots: `flow` is now invalid
 }
 
 void Simulation::send_control(std::uint32_t port_index, std::uint32_t slot, PacketKind kind,
                               std::uint32_t psn) {
   Flow& flow = flows_[slot];
-  const std::uint32_t index = packets_.take();
-  Packet& packet = packets_[index];
+  const std::uint32_t index = net_.packets.take();
+  Packet& packet = net_.packets[index];
   packet = Packet{};
   packet.flow = slot;
   packet.psn = psn & rnic::congestion::psn_mask;
-  packet.priority = transport_.control_priority;
+  packet.priority = net_.transport.control_priority;
   packet.kind = static_cast<unsigned>(kind);
   packet.destination = flow.source;
   packet.hash = flow.hash;
-  packet.bytes =
-      static_cast<std::uint16_t>(kind == PacketKind::cnp ? transport_.cnp_bytes : transport_.ack_bytes);
+  packet.bytes = static_cast<std::uint16_t>(kind == PacketKind::cnp ? net_.transport.cnp_bytes
+                                                                    : net_.transport.ack_bytes);
   ++flow.on_wires;
-  Queue& queue = queues_[at(port_index, packet.priority)];
-  append(packets_, queue, index);
+  Queue& queue = net_.queues[at(port_index, packet.priority)];
+  append(net_.packets, queue, index);
   queue.bytes += packet.bytes;
   queue.bytes_most = std::max(queue.bytes_most, queue.bytes);
-  ports_[port_index].waiting |= 1u << packet.priority;
+  net_.ports[port_index].waiting |= 1u << packet.priority;
   kick(port_index);
 }
 
@@ -286,12 +287,12 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
   if (flow.acknowledged) return;
   if (kind == PacketKind::cnp) {
     const double line_rate = nics_[flow.nic].line_rate;
-    flow.rate.on_cnp(transport_.dcqcn_parameters, now_, line_rate);
+    flow.rate.on_cnp(net_.transport.dcqcn_parameters, net_.now, line_rate);
     return;
   }
   const std::uint32_t news =
       kind == PacketKind::ack ? flow.sender.on_ack(packet.psn) : flow.sender.on_nak(packet.psn);
-  if (news != 0) flow.progress = now_;
+  if (news != 0) flow.progress = net_.now;
   if (flow.sender.acknowledged() == flow.packets) {
     flow.acknowledged = true;
     return;
@@ -304,14 +305,14 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
 void Simulation::retransmission_timer(std::uint32_t slot, std::uint32_t id) {
   Flow& flow = flows_[slot];
   if (flow.id != id || flow.acknowledged) return;
-  if (flow.progress + transport_.retransmission_timeout <= now_) {
-    flow.progress = now_;
+  if (flow.progress + net_.transport.retransmission_timeout <= net_.now) {
+    flow.progress = net_.now;
     if (flow.sender.in_flight() != 0) {
       flow.sender.on_timeout();
       make_ready(slot);
     }
   }
-  rare_.push(flow.progress + transport_.retransmission_timeout, RareKind::retransmission, slot, id);
+  net_.rare.push(flow.progress + net_.transport.retransmission_timeout, RareKind::retransmission, slot, id);
 }
 
 }  // namespace weir::fabric::sim

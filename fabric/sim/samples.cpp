@@ -1,11 +1,8 @@
-// The series of a run: the contents of queues and buffers at every interval. When a series is full, every
-// other sample is dropped and the interval doubles, so that a long run uses no more memory than a short one.
-// Of a period without changes only the first and the last sample are kept.
+#include "fabric/sim/samples.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <utility>
-
-#include "fabric/sim/simulation.hpp"
 
 namespace weir::fabric::sim {
 namespace {
@@ -30,59 +27,67 @@ void repeat(std::vector<Row>& rows, Ticks from, Ticks to) {
 }  // namespace
 
 // Whether anything differs from the last kept sample.
-bool Simulation::sample_again(std::uint32_t held) {
-  if (!series_.totals.empty() && totals_.hops == sampled_hops_ &&
-      series_.totals.back().flows_alive == alive_ && series_.totals.back().queues_paused == held) {
-    unchanged_until_ = now_;
+bool Samples::sample_again(std::uint32_t flows_alive, std::uint32_t held) {
+  if (!series_.totals.empty() && net_.totals.hops == sampled_hops_ &&
+      series_.totals.back().flows_alive == flows_alive && series_.totals.back().queues_paused == held) {
+    unchanged_until_ = net_.now;
     return false;
   }
-  if (unchanged_until_ != 0) repeat_last_sample(std::exchange(unchanged_until_, 0));
-  sampled_hops_ = totals_.hops;
+  if (unchanged_until_ != 0) repeat_last(std::exchange(unchanged_until_, 0));
+  sampled_hops_ = net_.totals.hops;
   return true;
 }
 
-void Simulation::repeat_last_sample(Ticks time) {
+void Samples::repeat_last(Ticks time) {
   const Ticks last = series_.totals.back().time;
   repeat(series_.queues, last, time);
   repeat(series_.switches, last, time);
   repeat(series_.totals, last, time);
 }
 
-void Simulation::take_sample() {
-  keep_sample();
-  rare_.push((now_ / series_.interval + 1) * series_.interval, RareKind::sample);
+Samples::Samples(NetworkState& net) : net_(net) {
+  series_.interval = net.run.sample_interval;
+  used_priorities_ = static_cast<std::uint8_t>(1u << net.transport.control_priority);
+  for (const auto& flow : net.run.flows) used_priorities_ |= static_cast<std::uint8_t>(1u << flow.priority);
+  for (const auto& storm : net.run.storms)
+    used_priorities_ |= static_cast<std::uint8_t>(1u << storm.priority);
 }
 
-void Simulation::keep_sample() {
+void Samples::take(std::size_t flows_alive) {
+  keep(static_cast<std::uint32_t>(flows_alive));
+  net_.rare.push((net_.now / series_.interval + 1) * series_.interval, RareKind::sample);
+}
+
+void Samples::keep(std::uint32_t flows_alive) {
   std::uint32_t held = 0;
-  for (const Port& port : ports_) held += static_cast<std::uint32_t>(std::popcount(port.paused));
-  if (!sample_again(held)) return;
-  for (std::uint32_t p = 0; p < ports_.size(); ++p) {
-    const Port& port = ports_[p];
+  for (const Port& port : net_.ports) held += static_cast<std::uint32_t>(std::popcount(port.paused));
+  if (!sample_again(flows_alive, held)) return;
+  for (std::uint32_t p = 0; p < net_.ports.size(); ++p) {
+    const Port& port = net_.ports[p];
     if (port.nic != none) continue;
-    const SharedPool& pool = pools_[port.node];
+    const SharedPool& pool = net_.pools[port.node];
     const bool buffers = pool.used != 0 || pool.headroom_used != 0;
     // Egress queues that hold packets or are stopped; if the switch buffers anything, ingress groups, too.
     for (unsigned look = used_priorities_ & (buffers ? 0xffu : port.waiting | port.paused); look != 0;
          look &= look - 1) {
       const auto priority = static_cast<unsigned>(std::countr_zero(look));
-      const Queue& queue = queues_[at(p, priority)];
-      const PriorityGroup& group = groups_[at(p, priority)];
+      const Queue& queue = net_.queues[NetworkState::at(p, priority)];
+      const PriorityGroup& group = net_.groups[NetworkState::at(p, priority)];
       const bool paused = (port.paused >> priority) & 1;
       if (queue.bytes == 0 && group.used_shared == 0 && group.used_headroom == 0 && !paused) continue;
       const std::uint32_t cell = pool.cell_bytes;
       series_.queues.push_back(
-          {now_, p, priority, queue.bytes, group.used_shared * cell, group.used_headroom * cell, paused});
+          {net_.now, p, priority, queue.bytes, group.used_shared * cell, group.used_headroom * cell, paused});
     }
   }
-  for (std::uint32_t n = 0; n < pools_.size(); ++n) {
-    const SharedPool& pool = pools_[n];
+  for (std::uint32_t n = 0; n < net_.pools.size(); ++n) {
+    const SharedPool& pool = net_.pools[n];
     if (pool.used != 0 || pool.headroom_used != 0)
       series_.switches.push_back(
-          {now_, n, pool.used * pool.cell_bytes, pool.headroom_used * pool.cell_bytes});
+          {net_.now, n, pool.used * pool.cell_bytes, pool.headroom_used * pool.cell_bytes});
   }
-  series_.totals.push_back({now_, totals_.delivered_bytes, static_cast<std::uint32_t>(alive_), held});
-  while (series_.totals.size() > run_.most_samples ||
+  series_.totals.push_back({net_.now, net_.totals.delivered_bytes, flows_alive, held});
+  while (series_.totals.size() > net_.run.most_samples ||
          series_.queues.size() + series_.switches.size() > most_queue_rows) {
     series_.interval *= 2;
     thin(series_.totals, series_.interval);

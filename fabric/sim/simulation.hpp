@@ -1,7 +1,8 @@
 // One simulation run: the state of a network and the loop that moves its events.
 //
 // Where to start reading: receive() and transmit() in simulation.cpp handle every packet; host.cpp has the
-// two ends of a flow; pfc.cpp has pausing; faults.cpp, watchdog.cpp and deadlock.cpp have what goes wrong.
+// two ends of a flow; faults.cpp has what goes wrong. Parts with their own state are pausing (Pfc), the
+// watchdog, the check for deadlocks, and the samples; all of them go by NetworkState.
 // All of it is a function of (Fabric, Experiment): no clock, no randomness except the seed, no I/O, one
 // thread. Runs share only the Fabric.
 #pragma once
@@ -12,82 +13,17 @@
 #include <string>
 #include <vector>
 
-#include "fabric/sim/buffer.hpp"
-#include "fabric/sim/event_queue.hpp"
+#include "fabric/sim/deadlock.hpp"
 #include "fabric/sim/flow.hpp"
-#include "fabric/sim/packet.hpp"
-#include "fabric/sim/port.hpp"
-#include "fabric/sim/random.hpp"
+#include "fabric/sim/network_state.hpp"
+#include "fabric/sim/pfc.hpp"
+#include "fabric/sim/samples.hpp"
 #include "fabric/sim/settings.hpp"
+#include "fabric/sim/watchdog.hpp"
 
 namespace weir::fabric::sim {
 
-// Something that the network's operators would want to know.
-struct Incident {
-  Ticks time = 0;
-  enum class Kind : std::uint8_t { deadlock, storm_detected, storm_over, link_down, link_up } kind;
-  std::vector<std::uint32_t> ports;  // the cycle, or the port
-  std::uint8_t priority = 0;
-};
-
-struct PfcCounters {
-  std::uint32_t received_xoff = 0;
-  std::uint32_t received_xon = 0;
-  std::uint32_t stops = 0;  // XOFFs that found the port sending
-  Ticks paused = 0;         // how long the port was stopped
-  Ticks paused_since = 0;   // valid while it is stopped
-  Ticks until = 0;          // when the pause expires
-  bool expiry_pending = false;
-  bool refresh_pending = false;  // for the pauses that this port sends
-};
-
-struct QueueSample {
-  Ticks time;
-  std::uint32_t port;
-  std::uint32_t priority;
-  std::uint32_t egress_bytes;
-  std::uint32_t ingress_shared_bytes;
-  std::uint32_t headroom_bytes;
-  bool paused;
-};
-
-struct SwitchSample {
-  Ticks time;
-  std::uint32_t node;
-  std::uint64_t shared_bytes;
-  std::uint64_t headroom_bytes;
-};
-
-struct TotalSample {
-  Ticks time;
-  std::uint64_t delivered_bytes;  // since the start
-  std::uint32_t flows_alive;
-  std::uint32_t queues_paused;
-};
-
-struct Series {
-  Ticks interval = 0;
-  std::vector<TotalSample> totals;
-  std::vector<SwitchSample> switches;  // those with a buffer in use
-  std::vector<QueueSample> queues;     // those with packets, or stopped
-};
-
-struct Totals {
-  std::uint64_t events = 0;
-  std::uint64_t hops = 0;  // packets that reached the end of a wire
-  std::uint64_t delivered_bytes = 0;
-  std::uint64_t ingress_drops = 0;  // lossless and lossy, at the priority group
-  std::uint64_t lossless_drops = 0;
-  std::uint64_t egress_drops = 0;
-  std::uint64_t link_drops = 0;
-  std::uint64_t marked = 0;
-  std::uint64_t cnps = 0;
-  std::uint64_t retransmitted = 0;
-  std::uint64_t pfc_frames = 0;
-  std::uint32_t finished = 0;
-};
-
-class Simulation {
+class Simulation final : private PfcHost, private PfcWatchdogHost {
  public:
   // The caller owns `fabric` and `run`, which must outlive this object.
   Simulation(const Fabric& fabric, const Experiment& run);
@@ -100,22 +36,24 @@ class Simulation {
     }
   }
 
-  Ticks now() const { return now_; }
-  const Fabric& fabric() const { return fabric_; }
-  const Experiment& experiment() const { return run_; }
-  const Totals& totals() const { return totals_; }
+  Ticks now() const { return net_.now; }
+  const Fabric& fabric() const { return net_.fabric; }
+  const Experiment& experiment() const { return net_.run; }
+  const Totals& totals() const { return net_.totals; }
   std::span<const FlowResult> results() const { return results_; }
-  std::span<const Incident> incidents() const { return incidents_; }
-  const Series& series() const { return series_; }
+  std::span<const Incident> incidents() const { return net_.incidents; }
+  const Series& series() const { return samples_.series(); }
   const PriorityGroup& group(std::uint32_t port, unsigned priority) const {
-    return groups_[at(port, priority)];
+    return net_.groups[at(port, priority)];
   }
-  const Queue& queue(std::uint32_t port, unsigned priority) const { return queues_[at(port, priority)]; }
-  const PfcCounters& pfc(std::uint32_t port, unsigned priority) const { return pfc_[at(port, priority)]; }
-  const SharedPool& pool(std::uint32_t node) const { return pools_[node]; }
-  Ticks paused_time(std::uint32_t port, unsigned priority) const;
+  const Queue& queue(std::uint32_t port, unsigned priority) const { return net_.queues[at(port, priority)]; }
+  const PfcCounters& pfc(std::uint32_t port, unsigned priority) const { return net_.pfc[at(port, priority)]; }
+  const SharedPool& pool(std::uint32_t node) const { return net_.pools[node]; }
+  Ticks paused_time(std::uint32_t port, unsigned priority) const { return pfc_.paused_time(port, priority); }
 
  private:
+  static std::size_t at(std::uint32_t port, unsigned priority) { return NetworkState::at(port, priority); }
+
   struct Nic {  // a host has one per link
     std::uint32_t port = none;
     double line_rate = 0;      // of the port, bit/s
@@ -126,9 +64,6 @@ class Simulation {
     std::vector<std::pair<Ticks, std::uint32_t>> paced;  // min-heap of (when, flow slot)
   };
 
-  static std::size_t at(std::uint32_t port, unsigned priority) {
-    return std::size_t{port} * priorities + priority;
-  }
   static std::uint32_t arrival_source(std::uint32_t port) { return port * 2; }
   static std::uint32_t transmit_source(std::uint32_t port) { return port * 2 + 1; }
 
@@ -143,7 +78,7 @@ class Simulation {
   void forward(std::uint32_t port, unsigned ready);
   void put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t index);
   void want_transmit(std::uint32_t port, Ticks when);
-  void kick(std::uint32_t port);
+  void kick(std::uint32_t port) override;
   std::uint32_t next_hop(std::uint32_t node, const Packet& packet) const;
   void find_path(Path& path, const Packet& packet, std::uint32_t from_port);
   void discard(std::uint32_t index);
@@ -168,20 +103,8 @@ class Simulation {
   void free_if_over(std::uint32_t slot);
   void retransmission_timer(std::uint32_t slot, std::uint32_t id);
   std::uint32_t payload_of(const Flow& flow, std::uint32_t packet) const {
-    return packet + 1 == flow.packets ? flow.last_bytes : run_.transport.mtu_bytes;
+    return packet + 1 == flow.packets ? flow.last_bytes : net_.run.transport.mtu_bytes;
   }
-
-  // pfc.cpp
-  void pause_peer(std::uint32_t port, unsigned priority);
-  void resume_peer(std::uint32_t port, unsigned priority);
-  void send_pfc(std::uint32_t port, unsigned priority, std::uint32_t quanta);
-  void pfc_arrived(std::uint32_t port, unsigned priority, std::uint32_t quanta);
-  void pause_expired(std::uint32_t port, unsigned priority);
-  void refresh_pause(std::uint32_t port, unsigned priority);
-  void refresh_later(std::uint32_t port, unsigned priority);
-  void stop(std::uint32_t port, unsigned priority);
-  void go_on(std::uint32_t port, unsigned priority);
-  std::uint32_t quanta_of(std::uint32_t port) const;
 
   // faults.cpp
   void start_faults();
@@ -190,64 +113,24 @@ class Simulation {
   bool leads_there(const Flow& flow) const;
   void leave_lost_nics();
   void storm(std::uint32_t index);
-  void drop_queue(std::uint32_t port, unsigned priority);
+  void drop_queue(std::uint32_t port, unsigned priority) override;
 
-  // watchdog.cpp, deadlock.cpp, samples.cpp
-  struct Watched {
-    std::uint64_t sent = 0;
-    std::uint32_t xoff = 0;
-    Ticks stuck_since = no_time;
-    Ticks quiet_since = no_time;
-    bool storming = false;
-  };
-  void watchdog_poll();
-  void watch(std::uint32_t port, unsigned priority, Watched& watched);
-  void check_deadlock();
-  std::vector<std::uint32_t> stuck_queues();
-  std::vector<std::vector<std::uint32_t>> stopped_by(std::span<const std::uint32_t> stuck) const;
-  void take_sample();
-  void keep_sample();
-  bool sample_again(std::uint32_t held);
-  void repeat_last_sample(Ticks time);
-
-  const Fabric& fabric_;
-  const Experiment& run_;
-  Transport transport_;
-  std::uint32_t window_packets_ = 0;
-  const RouteTable* routes_;
-  // No link fails in this run: a packet's next port is determined when it leaves the previous one,
-  // while it is in the cache.
-  bool routes_stay_;
-  Ticks now_ = 0;
-  PortEvents events_;
-  RareEvents rare_;
-  PacketPool packets_;
-  std::vector<Port> ports_;
-  std::vector<Queue> queues_;          // port * 8 + priority
-  std::vector<PriorityGroup> groups_;  // the same
-  std::vector<PfcCounters> pfc_;       // the same
-  std::vector<double> pmax_;           // the same
-  std::vector<SharedPool> pools_;      // by node
+  NetworkState net_;
+  Pfc pfc_{net_, *this};
+  PfcWatchdog watchdog_{net_, pfc_, *this};
+  DeadlockCheck deadlocks_{net_};
+  Samples samples_{net_};
+  std::uint32_t window_packets_ = 0;  // 0: no limit
   std::vector<Nic> nics_;
   std::vector<std::vector<std::uint32_t>> nics_of_;  // by address
   std::vector<Flow> flows_;                          // slots
-  std::vector<Path> paths_;  // two per slot: for its data and for responses; if routes_stay_
+  std::vector<Path> paths_;  // two per slot: for its data and for responses; if the routes stay
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> start_order_;  // flow ids by start
   std::size_t started_ = 0;
   Ticks next_start_ = no_time;
   std::size_t alive_ = 0;
   std::vector<FlowResult> results_;
-  std::vector<Incident> incidents_;
-  std::vector<Watched> watched_;
-  std::vector<std::uint64_t> deadlock_sent_;
-  bool deadlocked_ = false;
-  Series series_;
-  std::uint8_t used_priorities_ = 0;  // of flows, responses and storms; other queues stay empty
-  std::uint64_t sampled_hops_ = 0;    // at the last kept sample
-  Ticks unchanged_until_ = 0;         // time of the last sample that was dropped as unchanged; 0: none
-  Totals totals_;
-  Random random_;
   std::shared_ptr<const RouteTable> changed_routes_;
 };
 

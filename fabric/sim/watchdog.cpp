@@ -1,61 +1,58 @@
-// The PFC watchdog as SONiC configures it. A queue is in a storm if PFC stops it and it holds packets and
-// sends none for the detection time. Then its packets are dropped (or sent despite the pause) until no XOFF
-// has come for the restoration time.
-#include "fabric/sim/simulation.hpp"
+#include "fabric/sim/watchdog.hpp"
 
 namespace weir::fabric::sim {
 
-void Simulation::watchdog_poll() {
-  watched_.resize(queues_.size());
-  for (std::uint32_t port = 0; port < ports_.size(); ++port) {
-    if (ports_[port].nic != none) continue;
+void PfcWatchdog::poll() {
+  watched_.resize(net_.queues.size());
+  for (std::uint32_t port = 0; port < net_.ports.size(); ++port) {
+    if (net_.ports[port].nic != none) continue;
     for (unsigned priority = 0; priority < priorities; ++priority)
-      watch(port, priority, watched_[at(port, priority)]);
+      watch(port, priority, watched_[NetworkState::at(port, priority)]);
   }
-  rare_.push(now_ + run_.watchdog.poll, RareKind::watchdog_poll);
+  net_.rare.push(net_.now + net_.run.watchdog.poll, RareKind::watchdog_poll);
 }
 
-void Simulation::watch(std::uint32_t port_index, unsigned priority, Watched& watched) {
-  Port& port = ports_[port_index];
+void PfcWatchdog::watch(std::uint32_t port_index, unsigned priority, Watched& watched) {
+  Port& port = net_.ports[port_index];
   const auto bit = static_cast<std::uint8_t>(1u << priority);
-  const auto& counters = pfc_[at(port_index, priority)];
+  const auto& counters = net_.pfc[NetworkState::at(port_index, priority)];
   if (watched.storming) {
     if (counters.received_xoff != watched.xoff) {
       watched.xoff = counters.received_xoff;
-      watched.quiet_since = now_;
+      watched.quiet_since = net_.now;
     }
-    if (now_ - watched.quiet_since < run_.watchdog.restoration) return;
+    if (net_.now - watched.quiet_since < net_.run.watchdog.restoration) return;
     watched = Watched{};
     port.dropping &= ~bit;
     port.deaf &= ~bit;
-    incidents_.push_back(
-        {now_, Incident::Kind::storm_over, {port_index}, static_cast<std::uint8_t>(priority)});
+    net_.incidents.push_back(
+        {net_.now, Incident::Kind::storm_over, {port_index}, static_cast<std::uint8_t>(priority)});
     return;
   }
-  const Queue& queue = queues_[at(port_index, priority)];
+  const Queue& queue = net_.queues[NetworkState::at(port_index, priority)];
   const bool stuck = (port.paused & bit) && (port.waiting & bit) && queue.sent_packets == watched.sent;
   watched.sent = queue.sent_packets;
   if (!stuck) {
     watched.stuck_since = no_time;
     return;
   }
-  if (watched.stuck_since == no_time) watched.stuck_since = now_;
-  if (now_ - watched.stuck_since < run_.watchdog.detection) return;
-  incidents_.push_back(
-      {now_, Incident::Kind::storm_detected, {port_index}, static_cast<std::uint8_t>(priority)});
+  if (watched.stuck_since == no_time) watched.stuck_since = net_.now;
+  if (net_.now - watched.stuck_since < net_.run.watchdog.detection) return;
+  net_.incidents.push_back(
+      {net_.now, Incident::Kind::storm_detected, {port_index}, static_cast<std::uint8_t>(priority)});
   watched.storming = true;
-  watched.quiet_since = now_;
+  watched.quiet_since = net_.now;
   watched.xoff = counters.received_xoff;
-  switch (run_.watchdog.action) {
+  switch (net_.run.watchdog.action) {
     case WatchdogAction::alert:
       break;
     case WatchdogAction::drop:
       port.dropping |= bit;
-      drop_queue(port_index, priority);
+      host_.drop_queue(port_index, priority);
       break;
     case WatchdogAction::forward:
       port.deaf |= bit;
-      go_on(port_index, priority);
+      pfc_.go_on(port_index, priority);
       break;
   }
 }
