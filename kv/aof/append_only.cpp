@@ -74,7 +74,8 @@ AppendOnly::Done AppendOnly::begin(bool with_base) {
 AppendOnly::Done AppendOnly::write_base() {
   const auto number = server_.snapshots->lend_walk(Snapshots::LentTo::log, [] {});
   if (!number) return std::unexpected("a snapshot is being taken");
-  auto done = write_snapshot(server_, *number, Snapshot::Use::append_only_base, base_choice());
+  auto done =
+      write_snapshot(server_.snapshots->source(), *number, Snapshot::Use::append_only_base, base_choice());
   server_.snapshots->walk_returned();
   return done ? files_->adopt_base() : done;
 }
@@ -181,8 +182,9 @@ std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {
   run_ = std::make_unique<BackgroundSnapshot>(
       server_.io, server_.cycle_rate, base_choice(),
       [this](SnapshotFile::Outcome outcome) { rewrite_ended(std::move(outcome)); });
-  snapshot_ = std::make_unique<Snapshot>(server_, *number, Snapshot::Use::append_only_base,
-                                         [this](rdb::Encoded chunk) { run_->add(std::move(chunk)); });
+  snapshot_ =
+      std::make_unique<Snapshot>(server_.snapshots->source(), *number, Snapshot::Use::append_only_base,
+                                 [this](rdb::Encoded chunk) { run_->add(std::move(chunk)); });
   run_->begin([this] {
     if (snapshot_->step()) return true;
     snapshot_.reset();

@@ -19,7 +19,7 @@ Replay::Replay(Server& server, LogReader::Source source)
     : server_(server),
       steps_(std::move(source)),
       user_(user_who_may_do_everything()),
-      client_(make_unconnected_client(server, "log")) {
+      client_(make_unconnected_client(server, server, "log")) {
   client_->user = &user_;
 }
 

@@ -45,9 +45,9 @@ void SyncWaiters::fail(Server& server, std::string_view error) {
   for (const Waiting& one : std::exchange(waiting_, {})) {
     Client* const client = still_there(server, one);
     if (client == nullptr) continue;
-    server.fail_blocked(*client, error);
+    server.blocking.fail(*client, error);
     server.blocking.release(*client);
-    server.will_resume(*client);
+    client->will_resume();
   }
 }
 

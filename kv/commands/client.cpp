@@ -16,7 +16,7 @@ namespace {
 
 void id(const Call& call) { call.reply.integer(static_cast<std::int64_t>(call.client.id())); }
 void client_info(const Call& call) {
-  call.reply.verbatim("txt", describe_client(call.server, call.client) + '\n');
+  call.reply.verbatim("txt", describe_client(call.client, call.now_ms) + '\n');
 }
 
 // "normal", "master", "replica", "pubsub"; nullopt: no such type.
@@ -52,7 +52,7 @@ void client_list(const Call& call) {
   for (const auto& [number, client] : call.server.clients) {
     if (type && !has_type(*client, *type)) continue;
     if (!ids.empty() && std::ranges::find(ids, number) == ids.end()) continue;
-    text += describe_client(call.server, *client) + '\n';
+    text += describe_client(*client, call.now_ms) + '\n';
   }
   call.reply.verbatim("txt", text);
 }
@@ -221,9 +221,9 @@ void unblock(const Call& call) {
   if (it == call.server.clients.end() || !it->second->blocked) return call.reply.integer(0);
   Client& client = *it->second;
   if (with_error) {
-    call.server.fail_blocked(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    call.server.blocking.fail(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
     call.server.blocking.release(client);
-    call.server.will_resume(client);
+    client.will_resume();
   } else {
     call.server.blocking.give_up(client);
   }

@@ -1,6 +1,9 @@
 #include "kv/commands/client_line.hpp"
 
-#include "kv/server/server.hpp"
+#include "kv/acl/users.hpp"
+#include "kv/commands/command.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/tracking_mode.hpp"
 
 namespace weir::kv {
 
@@ -28,7 +31,7 @@ std::string flags_of(const Client& client) {
 
 }  // namespace
 
-std::string describe_client(const Server& server, const Client& client) {
+std::string describe_client(const Client& client, std::int64_t now_ms) {
   std::string line;
   auto add = [&line](std::string_view name, const std::string& value) {
     if (!line.empty()) line += ' ';
@@ -43,8 +46,8 @@ std::string describe_client(const Server& server, const Client& client) {
   add("laddr", connection.local_address());
   add("fd", std::to_string(connection.descriptor()));
   add("name", client.name);
-  add("age", std::to_string((server.now_ms - client.created_ms) / 1000));
-  add("idle", std::to_string((server.now_ms - client.active_ms) / 1000));
+  add("age", std::to_string((now_ms - client.created_ms) / 1000));
+  add("idle", std::to_string((now_ms - client.active_ms) / 1000));
   add("flags", flags_of(client));
   add("db", std::to_string(client.db));
   add("sub", std::to_string(subscribed.channels.size()));

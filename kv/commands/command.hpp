@@ -125,6 +125,9 @@ bool is_word(std::string_view text, std::string_view word);
 // A word in the form in which errors quote it: as a C string.
 inline std::string_view up_to_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
+// The word as errors name a command.
+std::string in_capitals(std::string_view word);
+
 // The ACL categories that follow from a command's flags and group: "@read".
 std::vector<std::string_view> categories(const Command& command);
 

@@ -148,4 +148,11 @@ bool is_word(std::string_view text, std::string_view word) {
   return text.size() == word.size() && strncasecmp(text.data(), word.data(), text.size()) == 0;
 }
 
+std::string in_capitals(std::string_view word) {
+  std::string out(word);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
 }  // namespace weir::kv

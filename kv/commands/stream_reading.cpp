@@ -317,10 +317,11 @@ void serve_waiting(const Call& call, const ReadQuery& query) {
   const bool is_stream = record != nullptr && record->value.type() == Type::stream;
   if (is_stream) wanted.stream = &record->value.stream();
   if (query.grouped) {
-    if (!is_stream) return call.server.fail_blocked(call.client, "UNBLOCKED the stream key no longer exists");
+    if (!is_stream)
+      return call.server.blocking.fail(call.client, "UNBLOCKED the stream key no longer exists");
     wanted.group = wanted.stream->find_group(query.group);
     if (wanted.group == nullptr) {
-      return call.server.fail_blocked(
+      return call.server.blocking.fail(
           call.client, "NOGROUP the consumer group this client was blocked on no longer exists");
     }
     wanted.above = StreamId::highest();

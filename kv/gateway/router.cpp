@@ -332,7 +332,7 @@ void Router::end_round() {
 void Router::leave(Client& client, std::string_view reply) {
   if (reply.starts_with('-')) ++server_.stats.error_replies;
   client.output.append(reply);
-  server_.will_flush(client);
+  client.will_flush();
 }
 
 void Router::answer(const Request& waited, std::string_view reply) {
@@ -346,13 +346,13 @@ void Router::reply_left(Lane& lane) {
   Client& client = *lane.client;
   if (lane.ends && lane.idle()) {
     client.close_after_reply = true;
-    server_.will_flush(client);
+    client.will_flush();
   }
   if (lane.idle()) client.end_if_answered();
   const bool fewer = lane.resumes == Lane::Resumes::when_fewer && lane.waiting() <= lane.allowed() / 2;
   if (!fewer && (lane.resumes == Lane::Resumes::no || !lane.idle())) return;
   lane.resumes = Lane::Resumes::no;
-  server_.will_resume(client);
+  client.will_resume();
 }
 
 bool Router::end_later(Client& client, std::string_view error) {
@@ -371,7 +371,7 @@ void Router::resume_held(std::size_t most) {
     const auto found = server_.clients.find(id);
     if (found == server_.clients.end() || found->second->lane == nullptr) continue;
     found->second->lane->held = false;
-    server_.will_resume(*found->second);
+    found->second->will_resume();
   }
 }
 

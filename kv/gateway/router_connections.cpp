@@ -257,7 +257,7 @@ void Router::subscribed(std::uint64_t id) {
   for (const std::string& word : subscription.words) words.push_back({word, nullptr});
   subscription.command->run(Call{server_, subscriber, *subscription.command, *server_.databases.front(),
                                  subscriber.reply, words, server_.now_ms});
-  server_.will_flush(subscriber);
+  subscriber.will_flush();
   subscriber.lane->subscribing = false;
   subscriber.lane->finish(subscription.number, {});
   reply_left(*subscriber.lane);
@@ -310,7 +310,7 @@ void Router::slot_moves(std::string_view shard_channel) {
     client->reply.bulk("sunsubscribe");
     client->reply.bulk(shard_channel);
     client->reply.integer(static_cast<std::int64_t>(client->subscriptions.shard_channels.size()));
-    server_.will_flush(*client);
+    client->will_flush();
   }
 }
 

@@ -74,10 +74,10 @@ void AllMigrations::answer(Client& client, const std::string& error) {
   if (error.empty()) {
     client.reply.ok();
   } else {
-    server_.fail_blocked(client, error);
+    server_.blocking.fail(client, error);
   }
   server_.blocking.release(client);  // which abandons what is over
-  server_.will_resume(client);
+  client.will_resume();
 }
 
 void AllMigrations::abandon(Client& client) {

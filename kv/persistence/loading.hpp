@@ -13,12 +13,6 @@ namespace weir::kv {
 
 class Server;
 
-// Progress, for INFO.
-struct LoadProgress {
-  std::int64_t began_ms = 0;
-  std::uint64_t bytes_all = 0;
-  std::uint64_t bytes_done = 0;
-};
 // Logs the progress every few seconds.
 class LoadingReport {
  public:
@@ -28,11 +22,6 @@ class LoadingReport {
  private:
   Server& server_;
   std::int64_t told_ms_ = 0;
-};
-// The result of the last load.
-struct Loaded {
-  std::uint64_t keys = 0;
-  std::uint64_t expired = 0;  // left out
 };
 
 enum class LoadResult : std::uint8_t { loaded, no_file, stopped };

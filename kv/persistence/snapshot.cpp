@@ -4,23 +4,23 @@
 #include <string>
 #include <utility>
 
+#include "kv/effects/effects.hpp"
 #include "kv/heap.hpp"
 #include "kv/rdb/value_encoder.hpp"
-#include "kv/replication/replication.hpp"
-#include "kv/scripts/scripts.hpp"
+#include "kv/scripts/functions.hpp"
 #include "kv/server/restored.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/server_common.hpp"
 
 namespace weir::kv {
 
 namespace {
 
-void put_place_in_history(const Server& server, Snapshot::Use use, rdb::Encoded& into) {
-  const repl::History& history = server.replication->history();
+void put_place_in_history(const SnapshotSource& source, Snapshot::Use use, rdb::Encoded& into) {
+  const repl::History& history = source.server.history;
   // A server that starts from this file and follows a primary continues from this position.
-  const bool of_file = use == Snapshot::Use::file && history.kept() && !server.effects.untold();
+  const bool of_file = use == Snapshot::Use::file && history.kept() && !source.effects.untold();
   // A replica of a replica joins within a stream, where no request selects the database for it.
-  const bool of_stream = use == Snapshot::Use::replica && server.replication->follows();
+  const bool of_stream = use == Snapshot::Use::replica && history.of_primary;
   if (of_file || of_stream) into.put_aux("repl-stream-db", std::to_string(std::max(history.database, 0)));
   if (!of_file) return;
   into.put_aux("repl-id", history.id());
@@ -29,30 +29,30 @@ void put_place_in_history(const Server& server, Snapshot::Use use, rdb::Encoded&
 
 }  // namespace
 
-Snapshot::Snapshot(Server& server, std::uint32_t number, Use use, Sink sink)
-    : server_(server),
+Snapshot::Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink)
+    : source_(source),
       sink_(std::move(sink)),
-      walk_(number, server.databases, server.changes_data, server.lazy_free,
+      walk_(number, source.server.databases, source.server.changes_data, source.server.lazy_free,
             [this](int database, const Record& record) { put(database, record); }) {
   begin(use);
 }
 
 void Snapshot::begin(Use use) {
   // Older versions of Redis refuse a whole file rather than fail in its midst.
-  const bool field_times =
-      std::ranges::any_of(server_.databases, [](const auto& db) { return db->hashes_with_times() != 0; });
+  const bool field_times = std::ranges::any_of(source_.server.databases,
+                                               [](const auto& db) { return db->hashes_with_times() != 0; });
   rdb::put_header(chunk_, field_times ? rdb::version_with_field_times : rdb::version_written);
   chunk_.put_aux("redis-ver", WEIR_REDIS_VERSION);
   chunk_.put_aux("redis-bits", "64");
-  chunk_.put_aux("ctime", std::to_string(server_.now_ms / 1000));
+  chunk_.put_aux("ctime", std::to_string(source_.server.now_ms / 1000));
   chunk_.put_aux("used-mem", std::to_string(used_memory()));
   chunk_.put_aux("aof-base", use == Use::append_only_base ? "1" : "0");
-  put_place_in_history(server_, use, chunk_);
-  for (const auto& [name, library] : server_.scripts->libraries().all()) {
+  put_place_in_history(source_, use, chunk_);
+  for (const auto& [name, library] : source_.libraries.all()) {
     chunk_.put_opcode(rdb::Opcode::function);
     chunk_.put_text(library.text);
   }
-  for (const auto& db : server_.databases) {
+  for (const auto& db : source_.server.databases) {
     if (db->size() == 0) continue;
     chunk_.put_opcode(rdb::Opcode::database);
     chunk_.put_length(static_cast<std::uint64_t>(db->index()));
@@ -71,7 +71,7 @@ void Snapshot::put(int database, const Record& record) {
     chunk_.put_opcode(rdb::Opcode::database);
     chunk_.put_length(static_cast<std::uint64_t>(database));
   }
-  const rdb::About about = about_record(server_, record);
+  const rdb::About about = about_record(source_.server, record);
   if (about.expires_at_ms) {
     chunk_.put_opcode(rdb::Opcode::expires_at_ms);
     chunk_.put_milliseconds(*about.expires_at_ms);

@@ -13,7 +13,16 @@
 
 namespace weir::kv {
 
-class Server;
+class Effects;
+class FunctionLibraries;
+struct ServerCommon;
+
+// What a snapshot is taken of.
+struct SnapshotSource {
+  ServerCommon& server;
+  const Effects& effects;
+  const FunctionLibraries& libraries;
+};
 
 class Snapshot {
  public:
@@ -22,7 +31,7 @@ class Snapshot {
   // The purpose, which the header states.
   enum class Use : std::uint8_t { file, append_only_base, replica };
 
-  Snapshot(Server& server, std::uint32_t number, Use use, Sink sink);
+  Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink);
 
   // Encodes a few more records; returns false once the sink has everything.
   bool step();
@@ -37,7 +46,7 @@ class Snapshot {
   void put(int database, const Record& record);
   void hand_over();
 
-  Server& server_;
+  SnapshotSource source_;
   Sink sink_;
   rdb::Encoded chunk_;
   int database_ = -1;  // the last one selected

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <utility>
 
+#include "kv/effects/effects.hpp"
 #include "kv/gateway/gateway.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/server_common.hpp"
+#include "kv/server/server_whole.hpp"
 
 namespace weir::kv {
 
@@ -16,7 +18,8 @@ constexpr std::int64_t retry_after_s = 5;
 
 }  // namespace
 
-Snapshots::Snapshots(Server& server) : server_(server), clock_timer_(server.io) {}
+Snapshots::Snapshots(SnapshotSource source, ServerWhole& whole)
+    : server_(source.server), source_(source), whole_(whole), clock_timer_(server_.io) {}
 
 SnapshotFile::Choice Snapshots::choice() const {
   const Settings& settings = server_.settings;
@@ -27,9 +30,9 @@ SnapshotFile::Choice Snapshots::choice() const {
 
 Snapshots::Outcome Snapshots::save() {
   if (busy()) return std::unexpected("Background save already in progress");
-  const std::uint64_t changes_before = server_.effects.changes();
+  const std::uint64_t changes_before = source_.effects.changes();
   const std::int64_t began_s = server_.now_ms / 1000;
-  const Outcome outcome = write_snapshot(server_, ++number_, Snapshot::Use::file, choice());
+  const Outcome outcome = write_snapshot(source_, ++number_, Snapshot::Use::file, choice());
   ended(outcome, changes_before, began_s);
   return outcome;
 }
@@ -37,7 +40,7 @@ Snapshots::Outcome Snapshots::save() {
 Snapshots::Outcome Snapshots::start() {
   if (busy()) return std::unexpected("Background save already in progress");
   running_ = std::make_unique<Running>();
-  running_->changes_before = server_.effects.changes();
+  running_->changes_before = source_.effects.changes();
   running_->began_s = server_.now_ms / 1000;
   running_->file =
       std::make_unique<BackgroundSnapshot>(server_.io, server_.cycle_rate, choice(), [this](Outcome outcome) {
@@ -45,11 +48,11 @@ Snapshots::Outcome Snapshots::start() {
         running->snapshot.reset();
         server_.refresh_time();
         ended(std::move(outcome), running->changes_before, running->began_s);
-        server_.end_round();
+        whole_.end_round();
       });
   Running& running = *running_;
   running.snapshot =
-      std::make_unique<Snapshot>(server_, ++number_, Snapshot::Use::file,
+      std::make_unique<Snapshot>(source_, ++number_, Snapshot::Use::file,
                                  [&running](rdb::Encoded chunk) { running.file->add(std::move(chunk)); });
   running.file->begin([&running] {
     if (running.snapshot->step()) return true;
@@ -144,11 +147,11 @@ bool Snapshots::refuses_writes() const {
 }
 
 void Snapshots::loaded(std::int64_t saved_at_s) {
-  changes_saved_ = server_.effects.changes();
+  changes_saved_ = source_.effects.changes();
   state_.last_save_s = saved_at_s;
 }
 
-std::uint64_t Snapshots::changes_since() const { return server_.effects.changes() - changes_saved_; }
+std::uint64_t Snapshots::changes_since() const { return source_.effects.changes() - changes_saved_; }
 
 std::int64_t Snapshots::running_for_s() const {
   return running_ == nullptr ? -1 : server_.now_ms / 1000 - running_->began_s;
@@ -158,12 +161,12 @@ const Snapshot* Snapshots::current() const {
   return running_ == nullptr ? nullptr : running_->snapshot.get();
 }
 
-SnapshotFile::Outcome write_snapshot(Server& server, std::uint32_t number, Snapshot::Use use,
+SnapshotFile::Outcome write_snapshot(SnapshotSource source, std::uint32_t number, Snapshot::Use use,
                                      SnapshotFile::Choice choice) {
   constexpr std::size_t unwritten_limit = 16 << 20;
   SnapshotFile::Outcome outcome;
   SnapshotFile file(std::move(choice), [&outcome](SnapshotFile::Outcome what) { outcome = std::move(what); });
-  Snapshot snapshot(server, number, use, [&file](rdb::Encoded chunk) { file.add(std::move(chunk)); });
+  Snapshot snapshot(source, number, use, [&file](rdb::Encoded chunk) { file.add(std::move(chunk)); });
   while (snapshot.step() && !file.failed()) file.wait_until_below(unwritten_limit);
   file.finish();
   file.join();

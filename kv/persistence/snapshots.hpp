@@ -22,6 +22,8 @@
 
 namespace weir::kv {
 
+class ServerWhole;
+
 // What to do with the data when the server ends; as_configured: a snapshot if there are save points.
 enum class EndWish : std::uint8_t { as_configured, save, nothing };
 
@@ -29,11 +31,13 @@ class Snapshots {
  public:
   using Outcome = SnapshotFile::Outcome;
 
-  explicit Snapshots(Server& server);
+  Snapshots(SnapshotSource source, ServerWhole& whole);
   ~Snapshots() { abandon(); }
   Snapshots(const Snapshots&) = delete;
   Snapshots& operator=(const Snapshots&) = delete;
 
+  // What snapshots are taken of, for another owner's Snapshot.
+  const SnapshotSource& source() const { return source_; }
   bool running() const { return running_ != nullptr; }
   // Whether the walk is in use: by running(), or lent.
   bool busy() const { return running() || take_back_ != nullptr; }
@@ -96,7 +100,9 @@ class Snapshots {
   void ended(Outcome outcome, std::uint64_t changes_before, std::int64_t began_s);
   void watch_clock();
 
-  Server& server_;
+  ServerCommon& server_;
+  SnapshotSource source_;
+  ServerWhole& whole_;
   std::vector<SavePoint> points_;
   std::unique_ptr<Running> running_;
   std::uint32_t number_ = 0;         // the last walk's
@@ -112,7 +118,7 @@ class Snapshots {
 };
 
 // Writes a snapshot in one go; meanwhile nobody is served. For the owner of a lent walk.
-SnapshotFile::Outcome write_snapshot(Server& server, std::uint32_t number, Snapshot::Use use,
+SnapshotFile::Outcome write_snapshot(SnapshotSource source, std::uint32_t number, Snapshot::Use use,
                                      SnapshotFile::Choice choice);
 
 }  // namespace weir::kv

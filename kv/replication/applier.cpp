@@ -31,7 +31,7 @@ bool says_nothing(std::string_view name) { return is_word(name, "ping") || is_wo
 }  // namespace
 
 Applier::Applier(Server& server, int database)
-    : server_(server), client_(make_unconnected_client(server, "primary")) {
+    : server_(server), client_(make_unconnected_client(server, server, "primary")) {
   server.access.reset(*client_);
   client_->let_in();  // an administrator chose the primary
   client_->db = std::clamp(database, 0, static_cast<int>(server.settings.databases) - 1);

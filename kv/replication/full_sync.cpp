@@ -5,7 +5,9 @@
 #include "hash/keyed.hpp"
 #include "kv/rdb/checksum.hpp"
 #include "kv/replication/history.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/cycles.hpp"
+#include "kv/server/server_common.hpp"
 
 namespace weir::kv::repl {
 
@@ -28,11 +30,11 @@ std::string unforeseeable_mark(std::uint64_t random) {
 
 }  // namespace
 
-FullSync::FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to)
-    : server_(server),
+FullSync::FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client*> to)
+    : server_(source.server),
       to_(std::move(to)),
-      mark_(unforeseeable_mark(server.random())),
-      snapshot_(server, walk, Snapshot::Use::replica, [this](const rdb::Encoded& chunk) {
+      mark_(unforeseeable_mark(server_.random())),
+      snapshot_(source, walk, Snapshot::Use::replica, [this](const rdb::Encoded& chunk) {
         bytes_.clear();
         chunk.finish(rdb::Compression::none, bytes_);
         if (server_.settings.rdbchecksum) sum_ = rdb::checksum(sum_, bytes_);
@@ -45,7 +47,7 @@ void FullSync::send(std::string_view bytes) {
   for (Client* client : to_) {
     client->output.append(bytes);
     client->replica->given += bytes.size();
-    server_.will_flush(*client);
+    client->will_flush();
   }
 }
 

@@ -16,7 +16,6 @@
 
 namespace weir::kv {
 class Client;
-class Server;
 }  // namespace weir::kv
 
 namespace weir::kv::repl {
@@ -25,7 +24,7 @@ class FullSync {
  public:
   // `walk` is the number of the walk through the databases (Snapshots::lend_walk). The clients
   // are replicas that wait.
-  FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to);
+  FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client*> to);
 
   // Encodes for half a millisecond. Returns how many microseconds to pause before the next turn; nullopt once
   // everything has joined the replicas' queues.
@@ -39,7 +38,7 @@ class FullSync {
   void finish();
   std::size_t most_unsent() const;
 
-  Server& server_;
+  ServerCommon& server_;
   std::vector<Client*> to_;
   std::string mark_;
   std::uint64_t sum_ = 0;

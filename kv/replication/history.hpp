@@ -53,6 +53,8 @@ class History {
 
   // The database selected at the end; -1: the next request must select one.
   int database = -1;
+  // Another server writes it, and this one follows that server.
+  bool of_primary = false;
 
  private:
   std::string id_;

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kv/commands/command.hpp"
 #include "kv/persistence/snapshots.hpp"
-#include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/blocked_on.hpp"
+#include "kv/server/blocking.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
+#include "kv/server/server_whole.hpp"
 
 namespace weir::kv::repl {
 
@@ -18,8 +22,15 @@ constexpr std::string_view get_ack = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1
 
 }  // namespace
 
-Replicas::Replicas(Server& server, History& history)
-    : server_(server), history_(history), turn_timer_(server.io) {}
+Replicas::Replicas(ServerCommon& server, ServerWhole& whole, Blocking& blocking, Snapshots& snapshots,
+                   std::function<void()> keep_history)
+    : server_(server),
+      whole_(whole),
+      blocking_(blocking),
+      snapshots_(snapshots),
+      history_(server.history),
+      keep_history_(std::move(keep_history)),
+      turn_timer_(server.io) {}
 
 void Replicas::follow(Client& client, std::string_view id, std::int64_t position) {
   Replica& replica = *client.replica;
@@ -43,7 +54,7 @@ void Replicas::continue_from(Client& client, std::int64_t position) {
   server_.log(LogLevel::notice, "replica " + client.connection().peer_address() + " goes on, " +
                                     std::to_string(history_.end() - position) + " bytes behind");
   fill(client);
-  server_.will_flush(client);
+  client.will_flush();
 }
 
 // All waiting replicas begin together. Not while another walk through the databases is running, nor within a
@@ -54,10 +65,10 @@ void Replicas::begin_full_sync() {
   std::ranges::copy_if(all_, std::back_inserter(to),
                        [](const Client* client) { return client->replica->stage == Replica::Stage::waits; });
   if (to.empty()) return;
-  const auto walk = server_.snapshots->lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
+  const auto walk = snapshots_.lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
   if (!walk) return;  // look_at_clock() tries again
-  server_.replication->keep_history();
-  if (!server_.replication->follows()) history_.database = -1;  // replicas begin with none selected
+  keep_history_();
+  if (!history_.of_primary) history_.database = -1;  // replicas begin with none selected
   for (Client* client : to) {
     Replica& replica = *client->replica;
     ++full_syncs_;
@@ -68,7 +79,7 @@ void Replicas::begin_full_sync() {
   }
   server_.log(LogLevel::notice,
               "a full synchronisation of " + std::to_string(to.size()) + " replicas begins");
-  full_sync_ = std::make_unique<FullSync>(server_, *walk, std::move(to));
+  full_sync_ = std::make_unique<FullSync>(snapshots_.source(), *walk, std::move(to));
   rest(0);
 }
 
@@ -87,7 +98,7 @@ void Replicas::take_turn() {
   } else {
     full_sync_over();
   }
-  server_.end_round();
+  whole_.end_round();
 }
 
 void Replicas::full_sync_over() {
@@ -104,7 +115,7 @@ void Replicas::abandon_full_sync() {
   if (full_sync_ == nullptr) return;
   turn_timer_.cancel();
   full_sync_.reset();
-  server_.snapshots->walk_returned();
+  snapshots_.walk_returned();
 }
 
 void Replicas::acknowledged(Client& client, std::int64_t position, std::int64_t synced) {
@@ -152,7 +163,7 @@ void Replicas::fill(Client& client) {
     client.output.append(some);
     replica.given += some.size();
     replica.position += static_cast<std::int64_t>(some.size());
-    server_.will_flush(client);
+    client.will_flush();
   }
 }
 
@@ -161,7 +172,7 @@ void Replicas::drained(Client& client) {
 }
 
 void Replicas::pass_on() {
-  const bool own = !server_.replication->follows();
+  const bool own = !history_.of_primary;
   if (std::exchange(asks_for_acknowledgement_, false) && own && !all_.empty()) history_.append(get_ack);
   std::int64_t wanted_from = history_.end() - server_.settings.repl_backlog_size;
   for (std::size_t i = 0; i < all_.size();) {
@@ -207,7 +218,7 @@ void Replicas::look_at(Client& client) {
   if (replica.stage == Replica::Stage::waits) {
     // The replica is not the late one; a newline tells it that we are alive.
     client.output.append("\n");
-    server_.will_flush(client);
+    client.will_flush();
     replica.heard_ms = server_.now_ms;
   }
   // A replica that loads sends only newlines.
@@ -225,7 +236,7 @@ void Replicas::look_at_clock() {
   begin_full_sync();
   if (server_.now_ms - pinged_ms_ >= server_.settings.repl_ping_replica_period_s * 1000) {
     pinged_ms_ = server_.now_ms;
-    if (history_.kept() && !server_.replication->follows()) history_.append(ping);
+    if (history_.kept() && !history_.of_primary) history_.append(ping);
   }
 }
 
@@ -272,7 +283,7 @@ void Replicas::answer_waiting() {
     }
     if (!enough_confirmed(*client)) continue;
     waiting_.erase(id);
-    server_.blocking.give_up(*client);
+    blocking_.give_up(*client);
   }
 }
 

@@ -18,6 +18,7 @@
 
 #include <asio/steady_timer.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -25,11 +26,19 @@
 #include "kv/replication/full_sync.hpp"
 #include "kv/replication/history.hpp"
 
+namespace weir::kv {
+class Blocking;
+class ServerWhole;
+class Snapshots;
+}  // namespace weir::kv
+
 namespace weir::kv::repl {
 
 class Replicas {
  public:
-  Replicas(Server& server, History& history);
+  // `keep_history` is called before the first replica needs one.
+  Replicas(ServerCommon& server, ServerWhole& whole, Blocking& blocking, Snapshots& snapshots,
+           std::function<void()> keep_history);
   ~Replicas() { abandon_full_sync(); }
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
@@ -84,8 +93,12 @@ class Replicas {
   void answer_waiting();
   bool enough_confirmed(const Client& client) const;
 
-  Server& server_;
+  ServerCommon& server_;
+  ServerWhole& whole_;
+  Blocking& blocking_;
+  Snapshots& snapshots_;
   History& history_;
+  const std::function<void()> keep_history_;
   std::vector<Client*> all_;
   std::unique_ptr<FullSync> full_sync_;
   asio::steady_timer turn_timer_;

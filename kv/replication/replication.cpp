@@ -3,24 +3,29 @@
 #include <array>
 #include <chrono>
 
-#include "kv/server/server.hpp"
+#include "kv/commands/command.hpp"
+#include "kv/server/blocking.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
+#include "kv/server/server_whole.hpp"
 
 namespace weir::kv::repl {
 
-std::string random_id(Server& server) {
-  std::string id;
-  while (id.size() < History::id_size) id += "0123456789abcdef"[server.random() % 16];
-  return id;
-}
-
-Replication::Replication(Server& server)
-    : server_(server), history_(random_id(server)), replicas_(server, history_), clock_timer_(server.io) {}
+Replication::Replication(ServerCommon& server, ServerWhole& whole, Effects& effects, Blocking& blocking,
+                         Snapshots& snapshots)
+    : server_(server),
+      whole_(whole),
+      effects_(effects),
+      blocking_(blocking),
+      history_(server.history),
+      replicas_(server, whole, blocking, snapshots, [this] { keep_history(); }),
+      clock_timer_(server.io) {}
 
 Replication::~Replication() { listen(false); }
 
 void Replication::listen(bool wanted) {
   if (std::exchange(listens_, wanted) == wanted) return;
-  wanted ? server_.effects.listen(*this) : server_.effects.ignore(*this);
+  wanted ? effects_.listen(*this) : effects_.ignore(*this);
 }
 
 void Replication::keep_history() {
@@ -30,7 +35,7 @@ void Replication::keep_history() {
 
 void Replication::stop_history() {
   listen(false);
-  history_.stop(random_id(server_));
+  history_.stop(server_.random_id());
   server_.log(LogLevel::notice, "no replica came for repl-backlog-ttl: no history is kept any more");
 }
 
@@ -61,6 +66,7 @@ void Replication::follow(std::unique_ptr<Primary> primary) {
   server_.log(LogLevel::notice, "following " + address.host + ':' + std::to_string(address.port));
   server_.settings.replicaof = address.host + ' ' + std::to_string(address.port);
   link_ = std::move(primary);
+  history_.of_primary = true;
   link_->look_at_clock();  // starts the link
   unblock_all();
   watch_clock();
@@ -73,11 +79,11 @@ void Replication::stop_following() {
   replicas_.close_all();  // they connect again and learn the new name
   history_.database = -1;
   if (history_.kept()) {
-    history_.rename(random_id(server_));
+    history_.rename(server_.random_id());
     listen(true);
   }
-  for (const auto& db : server_.databases) db->keep_expired(server_.paused());
-  server_.arm_timer();
+  for (const auto& db : server_.databases) db->keep_expired(whole_.paused());
+  whole_.arm_timer();
   server_.log(LogLevel::notice, "following nobody any more");
 }
 
@@ -85,6 +91,7 @@ void Replication::retire_link() {
   if (link_ == nullptr) return;
   link_->close();
   past_.push_back(std::move(link_));
+  history_.of_primary = false;
 }
 
 void Replication::shut_down() {
@@ -101,11 +108,11 @@ void Replication::unblock_all() {
       blocked.push_back(client.get());
   }
   for (Client* client : blocked) {
-    server_.fail_blocked(*client,
-                         "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
-                         "replica?)");
-    server_.blocking.release(*client);
-    server_.will_resume(*client);
+    blocking_.fail(*client,
+                   "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+                   "replica?)");
+    blocking_.release(*client);
+    client->will_resume();
   }
 }
 
@@ -145,7 +152,7 @@ void Replication::watch_clock() {
     server_.refresh_time();
     look_at_clock();
     if (follows() || history_.kept() || replicas_.size() != 0 || !past_.empty()) watch_clock();
-    server_.end_round();
+    whole_.end_round();
   });
 }
 

@@ -28,7 +28,8 @@ namespace weir::kv::repl {
 
 class Replication final : private EffectListener {
  public:
-  explicit Replication(Server& server);
+  Replication(ServerCommon& server, ServerWhole& whole, Effects& effects, Blocking& blocking,
+              Snapshots& snapshots);
   ~Replication() override;
 
   Replicas& replicas() { return replicas_; }
@@ -79,8 +80,11 @@ class Replication final : private EffectListener {
   bool wants_replicas_in_touch() const;
   void say_link(std::vector<std::pair<std::string, std::string>>& all) const;
 
-  Server& server_;
-  History history_;
+  ServerCommon& server_;
+  ServerWhole& whole_;
+  Effects& effects_;
+  Blocking& blocking_;
+  History& history_;
   Replicas replicas_;
   asio::steady_timer clock_timer_;
   bool clock_is_watched_ = false;
@@ -88,8 +92,5 @@ class Replication final : private EffectListener {
   std::unique_ptr<Primary> link_;               // null: it follows no server
   std::vector<std::unique_ptr<Primary>> past_;  // links closed during a round
 };
-
-// An id of a server or of a history: 40 hexadecimal digits.
-std::string random_id(Server& server);
 
 }  // namespace weir::kv::repl

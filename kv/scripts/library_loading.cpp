@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/server_common.hpp"
 
 namespace weir::kv {
 

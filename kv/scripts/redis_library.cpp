@@ -7,15 +7,14 @@
 
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/sandbox.hpp"
-#include "kv/scripts/scripts.hpp"
-#include "kv/server/server.hpp"
+#include "kv/scripts/script_cache.hpp"
 
 namespace weir::kv {
 
 namespace {
 
-Scripts& scripts_of(lua_State* lua) {
-  return *static_cast<Scripts*>(lua_touserdata(lua, lua_upvalueindex(1)));
+RedisLibraryHost& host_of(lua_State* lua) {
+  return *static_cast<RedisLibraryHost*>(lua_touserdata(lua, lua_upvalueindex(1)));
 }
 
 int raise(lua_State* lua, std::string_view text) {
@@ -75,14 +74,14 @@ int log(lua_State* lua) {
     if (!line.empty()) line += ' ';
     line.append(text, size);
   }
-  scripts_of(lua).server().log(static_cast<LogLevel>(level), line);
+  host_of(lua).log(static_cast<LogLevel>(level), line);
   return 0;
 }
 
 int setresp(lua_State* lua) {
   if (lua_gettop(lua) != 1) return raise(lua, "ERR redis.setresp() requires one argument.");
   const auto version = static_cast<int>(lua_tonumber(lua, 1));
-  if (!scripts_of(lua).set_protocol(version)) return raise(lua, "ERR RESP version must be 2 or 3.");
+  if (!host_of(lua).set_protocol(version)) return raise(lua, "ERR RESP version must be 2 or 3.");
   return 0;
 }
 
@@ -105,21 +104,21 @@ int answer_false(lua_State* lua) {
 int nothing(lua_State*) { return 0; }
 
 constexpr luaL_Reg functions[] = {
-    {"call", [](lua_State* lua) { return scripts_of(lua).call(lua, true); }},
-    {"pcall", [](lua_State* lua) { return scripts_of(lua).call(lua, false); }},
+    {"call", [](lua_State* lua) { return host_of(lua).call(lua, true); }},
+    {"pcall", [](lua_State* lua) { return host_of(lua).call(lua, false); }},
     {"error_reply", error_reply},
     {"status_reply", status_reply},
     {"sha1hex", sha1hex},
     {"log", log},
     {"setresp", setresp},
-    {"acl_check_cmd", [](lua_State* lua) { return scripts_of(lua).check_permission(lua); }},
+    {"acl_check_cmd", [](lua_State* lua) { return host_of(lua).check_permission(lua); }},
     {"set_repl", set_repl},
     {"replicate_commands", answer_true},
     {"breakpoint", answer_false},
     {"debug", nothing},
 };
 constexpr luaL_Reg loading_functions[] = {
-    {"register_function", [](lua_State* lua) { return scripts_of(lua).libraries().register_function(lua); }},
+    {"register_function", [](lua_State* lua) { return host_of(lua).register_function(lua); }},
     {"log", log},
 };
 
@@ -134,10 +133,11 @@ constexpr Number numbers[] = {{"LOG_DEBUG", 0},  {"LOG_VERBOSE", 1},
                               {"REPL_ALL", 3},   {"REDIS_VERSION_NUM", 0x0007000f}};
 
 template <class Wanted>
-void push_table(lua_State* lua, Scripts& scripts, std::span<const luaL_Reg> its_functions, Wanted wanted) {
+void push_table(lua_State* lua, RedisLibraryHost& host, std::span<const luaL_Reg> its_functions,
+                Wanted wanted) {
   lua_newtable(lua);
   for (const luaL_Reg& function : its_functions) {
-    lua_pushlightuserdata(lua, &scripts);
+    lua_pushlightuserdata(lua, &host);
     lua_pushcclosure(lua, function.func, 1);
     lua_setfield(lua, -2, function.name);
   }
@@ -152,13 +152,13 @@ void push_table(lua_State* lua, Scripts& scripts, std::span<const luaL_Reg> its_
 
 }  // namespace
 
-void push_redis_library(lua_State* lua, Scripts& scripts) {
-  push_table(lua, scripts, functions, [](std::string_view) { return true; });
+void push_redis_library(lua_State* lua, RedisLibraryHost& host) {
+  push_table(lua, host, functions, [](std::string_view) { return true; });
 }
 
-void push_loading_globals(lua_State* lua, Scripts& scripts) {
+void push_loading_globals(lua_State* lua, RedisLibraryHost& host) {
   lua_newtable(lua);
-  push_table(lua, scripts, loading_functions,
+  push_table(lua, host, loading_functions,
              [](std::string_view number) { return !number.starts_with("REPL_"); });
   protect_strictly(lua);
   lua_setfield(lua, -2, "redis");

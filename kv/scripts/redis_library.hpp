@@ -2,16 +2,32 @@
 #pragma once
 
 #include <lua.hpp>
+#include <string_view>
+
+#include "kv/server/log_line.hpp"
 
 namespace weir::kv {
 
-class Scripts;
+// What the functions of the table ask for. Each that takes a Lua state is the body of one function.
+class RedisLibraryHost {
+ public:
+  // redis.call, redis.pcall. `raise`: an error ends the script.
+  virtual int call(lua_State* lua, bool raise) = 0;
+  virtual int check_permission(lua_State* lua) = 0;  // redis.acl_check_cmd
+  virtual int register_function(lua_State* lua) = 0;
+  // False: there is no such protocol.
+  virtual bool set_protocol(int version) = 0;
+  virtual void log(LogLevel level, std::string_view line) = 0;
 
-// Pushes the table. `scripts` must outlive the interpreter.
-void push_redis_library(lua_State* lua, Scripts& scripts);
+ protected:
+  ~RedisLibraryHost() = default;
+};
+
+// Pushes the table. `host` must outlive the interpreter.
+void push_redis_library(lua_State* lua, RedisLibraryHost& host);
 // Pushes what the code of a library sees as its globals while it is loaded: a table `redis` with
 // register_function, log and the version, and nothing else, as in Redis 7.0. Call after close_sandbox().
-void push_loading_globals(lua_State* lua, Scripts& scripts);
+void push_loading_globals(lua_State* lua, RedisLibraryHost& host);
 
 // Adds the place in the script to an error: {err = ..., source = ..., line = ...}. For lua_pcall.
 int locate_error(lua_State* lua);

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "kv/aof/kept.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/persistence/snapshots.hpp"
-#include "kv/replication/replication.hpp"
 #include "kv/scripts/lua_values.hpp"
-#include "kv/scripts/redis_library.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/access_control.hpp"
+#include "kv/server/blocking.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
+#include "kv/server/server_whole.hpp"
 
 namespace weir::kv {
 
@@ -149,7 +152,7 @@ void Scripts::flush() {
 // Checks whether a script with declared flags may begin; if not, replies with the error.
 bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_only) const {
   if (!flags.declared) return true;
-  if (const auto refusal = server_.replication->write_refusal(); !flags.no_writes && !refusal.empty())
+  if (const auto refusal = whole_.write_refusal(); !flags.no_writes && !refusal.empty())
     return call.reply.error(refusal), false;
   if (read_only && !flags.no_writes)
     return call.reply.error("ERR Can not execute a script with write flag using *_ro command."), false;
@@ -203,13 +206,13 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
               .flags = callee.flags,
               .is_function = callee.takes_arguments,
               .read_only = read_only || callee.flags.no_writes,
-              .no_room = server_.settings.maxmemory > 0 && !server_.make_room(),
+              .no_room = server_.settings.maxmemory > 0 && !whole_.make_room(),
               .began_us = server_.surroundings.clock_us()};
   if (!may_begin(call, callee.flags, read_only)) return;
   interpreter_->restore();
   // Once the script runs, nothing of `call` may be used after a suspension.
   auto work = [this, keys, &call, callee = std::move(callee)] {
-    const Effects::Together in_one_piece(server_.effects);  // lasts across suspensions
+    const Effects::Together in_one_piece(parts_.effects);  // lasts across suspensions
     lua_State* const lua = interpreter_->lua();
     Client& client = call.client;
     const int db = client.db;
@@ -243,7 +246,7 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
 void Scripts::load_library(const Call& call, std::string_view text, bool replace) {
   const auto name = add_library(text, replace);
   if (!name) return call.reply.error(name.error());
-  server_.effects.changed_all();
+  parts_.effects.changed_all();
   call.reply.bulk(*name);
 }
 
@@ -344,7 +347,7 @@ void Scripts::take_turn() {
   } else {
     asio::post(server_.io, [this] { take_turn(); });
   }
-  server_.end_round();
+  whole_.end_round();
 }
 
 void Scripts::ended() {
@@ -353,9 +356,9 @@ void Scripts::ended() {
   server_.script_suspended = false;
   if (!client.closing) {
     if (client.replies() != Replies::on) client.end_of_command();
-    server_.will_resume(client);
+    client.will_resume();
   }
-  if (server_.blocking.ready()) server_.blocking.serve();
+  if (parts_.blocking.ready()) parts_.blocking.serve();
 }
 
 void Scripts::client_ended(const Client& client) {
@@ -381,6 +384,8 @@ std::string_view Scripts::busy_text() const {
              ? "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
              : "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 }
+
+void Scripts::log(LogLevel level, std::string_view line) { server_.log(level, line); }
 
 bool Scripts::set_protocol(int version) {
   if (version != 2 && version != 3) return false;
@@ -426,7 +431,7 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
   } else if (denies && command->has(flag::noscript | flag::needs_permission)) {
     refusal = "ERR This Redis command is not allowed from script";
   } else if (const auto denied =
-                 server_.access.refusal(*running_.client, *command, arguments, acl::Context::lua)) {
+                 parts_.access.refusal(*running_.client, *command, arguments, acl::Context::lua)) {
     refusal =
         *denied == acl::Denied::command
             ? "ERR The user executing the script can't run this command or subcommand"
@@ -436,14 +441,14 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
             : "ERR The user executing the script can't publish to the channel mentioned in the command";
   } else if (running_.read_only && command->has(flag::write | flag::may_replicate)) {
     refusal = "ERR Write commands are not allowed from read-only scripts.";
-  } else if (command->has(flag::write) && !aof::refusal(*server_.append_only).empty()) {
-    refusal = aof::refusal(*server_.append_only);
+  } else if (command->has(flag::write) && !aof::refusal(parts_.append_only).empty()) {
+    refusal = aof::refusal(parts_.append_only);
   } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
              !running_.flags.allow_oom) {
     refusal = "OOM command not allowed when used memory > 'maxmemory'.";
-  } else if (command->has(flag::write) && !running_.wrote && !server_.replication->write_refusal().empty()) {
-    refusal = server_.replication->write_refusal();
-  } else if (command->has(flag::write) && server_.snapshots->refuses_writes()) {
+  } else if (command->has(flag::write) && !running_.wrote && !whole_.write_refusal().empty()) {
+    refusal = whole_.write_refusal();
+  } else if (command->has(flag::write) && parts_.snapshots.refuses_writes()) {
     refusal = Snapshots::writes_refused;
   } else {
     return command;
@@ -497,7 +502,7 @@ int Scripts::call(lua_State* lua, bool raise) {
       ReplyQueue captured(server_.blocks);
       try {
         const Reply::Diverting divert(running_.client->reply, captured, running_.protocol);
-        server_.run(*running_.client, *command, words.arguments());
+        whole_.run(*running_.client, *command, words.arguments());
       } catch (const std::bad_alloc&) {
         captured.clear();
         captured.append("-ERR no memory for this command\r\n");

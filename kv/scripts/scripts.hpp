@@ -21,13 +21,36 @@
 #include "kv/scripts/functions.hpp"
 #include "kv/scripts/interpreter.hpp"
 #include "kv/scripts/own_stack.hpp"
+#include "kv/scripts/redis_library.hpp"
 #include "kv/scripts/script_cache.hpp"
 
 namespace weir::kv {
 
-class Scripts {
+class AccessControl;
+class Blocking;
+class Effects;
+class ServerWhole;
+class Snapshots;
+struct ServerCommon;
+
+namespace aof {
+class AppendOnly;
+}
+
+class Scripts final : private RedisLibraryHost {
  public:
-  explicit Scripts(Server& server) : server_(server) {}
+  // The parts of the server that scripts use.
+  struct Parts {
+    AccessControl& access;
+    Blocking& blocking;
+    Effects& effects;
+    FunctionLibraries& libraries;
+    const aof::AppendOnly& append_only;
+    const Snapshots& snapshots;
+  };
+
+  Scripts(ServerCommon& server, ServerWhole& whole, Parts parts)
+      : server_(server), whole_(whole), parts_(parts), libraries_(parts.libraries) {}
   ~Scripts() { stop(); }
   Scripts(const Scripts&) = delete;
   Scripts& operator=(const Scripts&) = delete;
@@ -77,12 +100,6 @@ class Scripts {
   std::size_t memory() const { return interpreter_ == nullptr ? 0 : interpreter_->memory(); }
   const ScriptCache& cache() const { return cache_; }
 
-  // For functions that scripts call (redis_library.cpp). `raise`: an error ends the script.
-  int call(lua_State* lua, bool raise);
-  int check_permission(lua_State* lua);  // redis.acl_check_cmd
-  Server& server() const { return server_; }
-  bool set_protocol(int version);
-
  private:
   // What to run: a script, which finds its arguments in KEYS and ARGV, or a function, which receives them.
   struct Callee {
@@ -111,6 +128,13 @@ class Scripts {
   // Lua checks the clock after so many instructions: about every millisecond.
   static constexpr int instructions_between_looks = 100'000;
 
+  // RedisLibraryHost
+  int call(lua_State* lua, bool raise) override;
+  int check_permission(lua_State* lua) override;
+  int register_function(lua_State* lua) override { return libraries_.register_function(lua); }
+  bool set_protocol(int version) override;
+  void log(LogLevel level, std::string_view line) override;
+
   lua_State* lua();
   std::expected<FunctionLibrary, std::string> compile_library(std::string_view text);
   bool compile(Script& script);
@@ -127,10 +151,12 @@ class Scripts {
   static void on_count(lua_State* lua, lua_Debug* debug);
   void look_at_clock(lua_State* lua);
 
-  Server& server_;
+  ServerCommon& server_;
+  ServerWhole& whole_;
+  const Parts parts_;
   std::unique_ptr<Interpreter> interpreter_;  // made with the first script
   ScriptCache cache_;
-  FunctionLibraries libraries_;
+  FunctionLibraries& libraries_;
   OwnStack stack_;
   Running running_;
   Client* holder_ = nullptr;       // the client whose work is on the stack

@@ -16,9 +16,11 @@
 
 namespace weir::kv {
 
+struct ServerCommon;
+
 class AccessControl {
  public:
-  explicit AccessControl(Server& server) : server_(server) {}
+  explicit AccessControl(ServerCommon& server) : server_(server) {}
 
   const acl::Users& users() const { return users_; }
   acl::Log& log() { return log_; }
@@ -58,7 +60,7 @@ class AccessControl {
   void close(Client& client);
   void close_those_who_hear_too_much(const acl::User& user);
 
-  Server& server_;
+  ServerCommon& server_;
   acl::Users users_;
   acl::Log log_;
 };

@@ -1,8 +1,8 @@
 #include "kv/server/blocking.hpp"
 
-#include "kv/aof/kept.hpp"
-#include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
+#include "kv/commands/command.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
 #include "kv/spare_room.hpp"
 
 namespace weir::kv {
@@ -36,7 +36,7 @@ void Blocking::block(Client& client, BlockedOn on, std::vector<std::string> keys
   if (on.deadline_ms != 0) deadlines_.insert({on.deadline_ms, &client});
   client.blocked = std::make_unique<BlockedOn>(std::move(on));
   ++waiting_;
-  server_.arm_timer();
+  host_.arm_timer();
 }
 
 void Blocking::release(Client& client) {
@@ -51,7 +51,7 @@ void Blocking::release(Client& client) {
   }
   free_if_empty(queues_);
   if (on->deadline_ms != 0) deadlines_.erase({on->deadline_ms, &client});
-  if (on->command->name == "migrate") server_.migrations->abandon(client);
+  host_.released(client, *on->command);
   client.end_of_command();
 }
 
@@ -87,9 +87,9 @@ void Blocking::serve(const Key& key) {
     Client& client = **at++;
     const bool last = at == clients.end();  // the queue is erased with its last client
     if (!may_be_served(*client.blocked->command, record)) continue;
-    if (!server_.retry_blocked(client, *client.blocked, key.second)) continue;
+    if (!host_.retry_blocked(client, *client.blocked, key.second)) continue;
     release(client);
-    server_.will_resume(client);
+    client.will_resume();
     if (last) return;
     record = db.peek(key.second, server_.now_ms);
   }
@@ -103,17 +103,16 @@ std::int64_t Blocking::expire(std::int64_t now_ms) {
 }
 
 void Blocking::give_up(Client& client) {
-  if (client.blocked->command->name == "migrate") {
-    server_.fail_blocked(client, "IOERR error or timeout reading to target instance");
-  } else if (client.blocked->command->name == "waitaof") {
-    aof::give_up_waiting(*server_.append_only, client);
-  } else if (client.blocked->replicas != 0) {
-    client.reply.integer(server_.replication->replicas().count_acknowledged(client.blocked->position));
-  } else {
-    client.reply.null_array();
-  }
+  host_.answer_in_vain(client);
   release(client);
-  server_.will_resume(client);
+  client.will_resume();
+}
+
+void Blocking::fail(Client& client, std::string_view error) {
+  ++server_.stats.calls_of(*client.blocked->command).failed;
+  client.reply.error(error);
+  ++server_.stats.error_replies;
+  server_.stats.count_error(client.reply.last_code);
 }
 
 }  // namespace weir::kv

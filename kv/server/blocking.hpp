@@ -22,35 +22,34 @@
 #include <vector>
 
 #include "hash/keyed.hpp"
-#include "kv/bytes.hpp"
+#include "kv/server/blocked_on.hpp"
 
 namespace weir::kv {
 
 class Client;
 class Keyspace;
-class Server;
+struct ServerCommon;
 struct Command;
 
-// What a client is waiting for.
-struct BlockedOn {
-  struct Place {
-    std::string key;
-    std::list<Client*>::iterator in_queue;
-  };
+// What waiting clients ask of the server.
+class BlockingHost {
+ public:
+  // Tries a blocked command again, for `key`. Returns false if it must still wait; then there was no reply.
+  virtual bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key) = 0;
+  // Replies what the client's command replies when its time is up.
+  virtual void answer_in_vain(Client& client) = 0;
+  // The client waits no longer in this command.
+  virtual void released(Client& client, const Command& command) = 0;
+  // There is a new deadline.
+  virtual void arm_timer() = 0;
 
-  const Command* command;  // run again, unchanged, when one of the keys may serve it
-  std::vector<Bytes> words;
-  std::vector<Place> places;  // one per key
-  int db = 0;
-  std::int64_t deadline_ms = 0;    // 0: for ever
-  std::int64_t replicas = 0;       // WAIT, WAITAOF: how many must confirm
-  std::int64_t position = 0;       // up to which position of the history; for WAITAOF, on their disks
-  std::uint64_t log_position = 0;  // WAITAOF: up to which position of this server's log
+ protected:
+  ~BlockingHost() = default;
 };
 
 class Blocking {
  public:
-  explicit Blocking(Server& server) : server_(server) {}
+  Blocking(ServerCommon& server, BlockingHost& host) : server_(server), host_(host) {}
 
   std::size_t size() const { return waiting_; }
   bool any() const { return waiting_ != 0; }
@@ -59,6 +58,8 @@ class Blocking {
   void release(Client& client);
   // Answers that nothing came, and lets the client continue.
   void give_up(Client& client);
+  // Ends the client's command with an error, which counts as an error of that command. Call release() next.
+  void fail(Client& client, std::string_view error);
   // A key changed.
   void signal(int db, std::string_view key);
   // The whole database changed.
@@ -81,7 +82,8 @@ class Blocking {
 
   void serve(const Key& key);
 
-  Server& server_;
+  ServerCommon& server_;
+  BlockingHost& host_;
   absl::flat_hash_map<Key, Queue, hash::Keyed> queues_;
   absl::btree_set<std::pair<std::int64_t, Client*>> deadlines_;
   std::deque<Key> ready_;

@@ -4,9 +4,11 @@
 #include <cstring>
 
 #include "kv/gateway/gateway.hpp"
-#include "kv/replication/replication.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/blocked_on.hpp"
+#include "kv/server/client_host.hpp"
+#include "kv/server/clients.hpp"
+#include "kv/server/server_common.hpp"
+#include "kv/server/tracking_mode.hpp"
 
 namespace weir::kv {
 
@@ -75,10 +77,29 @@ void Client::charge() {
   close();
 }
 
-Client::Client(Server& server, std::uint64_t id, std::unique_ptr<Connection> connection)
-    : output(server.blocks), reply(output), server_(server), id_(id), connection_(std::move(connection)) {}
+Client::Client(ServerCommon& server, ClientHost& host, std::uint64_t id,
+               std::unique_ptr<Connection> connection)
+    : output(server.blocks),
+      reply(output),
+      server_(server),
+      host_(host),
+      id_(id),
+      connection_(std::move(connection)) {}
 
 Client::~Client() { output.clear(); }
+
+void DeleteClient::operator()(Client* client) const { delete client; }
+
+void Client::will_flush() {
+  if (dirty) return;
+  dirty = true;
+  server_.round.dirty.push_back(this);
+}
+
+void Client::will_resume() {
+  server_.round.resumed.push_back(id_);
+  will_flush();
+}
 
 void Client::received(std::span<const char> bytes) {
   std::string_view input(bytes.data(), bytes.size());
@@ -98,7 +119,7 @@ void Client::received(std::span<const char> bytes) {
 
 // A connection calls this before it sends, whatever caused it to send.
 ReplyQueue& Client::outgoing() {
-  server_.keep_effects();
+  host_.keep_effects();
   return output;
 }
 
@@ -168,7 +189,7 @@ bool Client::peer_ended() {
 void Client::end_if_answered() {
   if (!half_closed_ || ends() || stalled_ || server_.gateway->owes(*this)) return;
   close_after_reply = true;
-  server_.will_flush(*this);
+  will_flush();
 }
 
 // Executes every complete request at the front of `input`; returns how many bytes they took.
@@ -185,18 +206,18 @@ std::size_t Client::process(std::string_view input) {
       break;
     }
     unexecuted_ = input.size() - used;
-    if (!parser_.arguments().empty() && !server_.execute(*this, parser_.arguments())) {
+    if (!parser_.arguments().empty() && !host_.execute(*this, parser_.arguments())) {
       paused_ = true;
       break;
     }
     used += parser_.consumed();
     parser_.next();
-    if (server_.limit_output(*this)) break;
+    if (host_.limit_output(*this)) break;
     if (output.size() > limits().unsent) stalled_ = true;
   }
   processing_ = false;
   server_.stats.error_replies += reply.errors - errors_before;
-  if (!output.empty() || close_after_reply) server_.will_flush(*this);
+  if (!output.empty() || close_after_reply) will_flush();
   return used;
 }
 
@@ -228,7 +249,7 @@ void Client::drained() {
   over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
   if (half_closed_ && !stalled_ && !server_.gateway->owes(*this)) return close();
-  if (replica != nullptr) server_.replication->replicas().drained(*this);
+  if (replica != nullptr) host_.replica_drained(*this);
   if (stalled_) {
     stalled_ = false;
     resume();
@@ -248,7 +269,7 @@ void Client::close() {
   closing = true;
   charge();
   connection_->close();
-  server_.forget(*this);
+  host_.forget(*this);
 }
 
 }  // namespace weir::kv

@@ -26,9 +26,10 @@
 
 namespace weir::kv {
 
-class Server;
+class ClientHost;
 struct Command;
 struct BlockedOn;
+struct ServerCommon;
 struct TrackingMode;
 
 namespace acl {
@@ -78,7 +79,7 @@ enum class Replies : std::uint8_t { on, off, skip_next, skipping };
 
 class Client final : public Session {
  public:
-  Client(Server& server, std::uint64_t id, std::unique_ptr<Connection> connection);
+  Client(ServerCommon& server, ClientHost& host, std::uint64_t id, std::unique_ptr<Connection> connection);
   ~Client() override;
 
   // Session
@@ -110,6 +111,10 @@ class Client final : public Session {
   bool paused() const { return paused_; }
   // Executes what has piled up.
   void resume();
+  // It has output to send at the end of the round.
+  void will_flush();
+  // It was served; it continues with its next request at the end of the round.
+  void will_resume();
   // Its side is ended, and a gateway has answered all that it sent: closed when that has left.
   void end_if_answered();
 
@@ -175,12 +180,13 @@ class Client final : public Session {
   // Further input is useless.
   bool ends() const { return closing || close_after_reply || ends_later_; }
 
-  Server& server_;
+  ServerCommon& server_;
+  ClientHost& host_;
   std::uint64_t id_;
   std::unique_ptr<Connection> connection_;
   RequestParser parser_;
   std::string pending_;
-  std::uint64_t stranger_ = 0;      // its number among Server::strangers; 0: not a stranger
+  std::uint64_t stranger_ = 0;      // its number among all Strangers; 0: not a stranger
   std::size_t charged_bytes_ = 0;   // its share of Strangers::bytes
   std::size_t budgeted_bytes_ = 0;  // its share of ClientBudget
   std::size_t unexecuted_ = 0;      // bytes of the request being executed and of those after it

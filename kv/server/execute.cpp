@@ -1,11 +1,9 @@
 // Executes one request: the checks that every command passes, in Redis's order, and the
 // bookkeeping around it.
 #include <algorithm>
-#include <limits>
 
 #include "kv/aof/kept.hpp"
 #include "kv/gateway/gateway.hpp"
-#include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -76,13 +74,6 @@ bool permits(const Settings& settings, const Command& command, const Client& cli
          (settings.enable_debug_command == local && client.connection().local());
 }
 
-std::string upper(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return out;
-}
-
 }  // namespace
 
 std::string Server::unknown_command(Arguments arguments) const {
@@ -108,7 +99,7 @@ void Server::reject(Client& client, const Command* command, std::string_view err
     if (error.substr(0, 4) == "ERR ") error.remove_prefix(4);
     client.reply.error("EXECABORT Transaction discarded because of: " + std::string(error));
   }
-  count_error(client);
+  stats.count_error(client.reply.last_code);
   if (command != nullptr) ++stats.calls_of(*command).rejected;
 }
 
@@ -126,7 +117,7 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
   if (command->has(flag::needs_permission) && !permits(settings, *command, client)) {
     const std::string_view name = command->container.empty() ? command->name : command->container;
     reject(client, command,
-           "ERR " + upper(name) + " command not allowed. If the enable-" + std::string(name) +
+           "ERR " + in_capitals(name) + " command not allowed. If the enable-" + std::string(name) +
                "-command option is set to \"local\", you can run it from a local connection, otherwise you "
                "need to set this option in the configuration file, and then restart the server.");
     return true;
@@ -223,7 +214,7 @@ bool Server::execute_here(Client& client, Arguments arguments) {
     if (sub == nullptr) {
       const std::string name(up_to_zero(arguments[1].text).substr(0, 128));
       reject(client, nullptr,
-             "ERR unknown subcommand '" + name + "'. Try " + upper(command->name) + " HELP.");
+             "ERR unknown subcommand '" + name + "'. Try " + in_capitals(command->name) + " HELP.");
       return true;
     }
     command = sub;
@@ -289,7 +280,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   if (client.reply.errors != counted_errors_) {
     counted_errors_ = client.reply.errors;
     ++calls.failed;
-    count_error(client);
+    stats.count_error(client.reply.last_code);
   }
   if (spent > slow_cycles_) note_slow(client, command, arguments, spent);
   if (monitors.any() && !shown_first) monitors.tell(client, command, arguments);
@@ -320,11 +311,21 @@ void Server::note_latency(std::string_view kind, std::uint64_t cycles) {
   latency_events.note(kind, surroundings.clock_us() / 1'000'000, ms);
 }
 
-void Server::fail_blocked(Client& client, std::string_view error) {
-  ++stats.calls_of(*client.blocked->command).failed;
-  client.reply.error(error);
-  ++stats.error_replies;
-  count_error(client);
+void Server::answer_in_vain(Client& client) {
+  const BlockedOn& on = *client.blocked;
+  if (on.command->name == "migrate") {
+    blocking.fail(client, "IOERR error or timeout reading to target instance");
+  } else if (on.command->name == "waitaof") {
+    aof::give_up_waiting(*append_only, client);
+  } else if (on.replicas != 0) {
+    client.reply.integer(replication->replicas().count_acknowledged(on.position));
+  } else {
+    client.reply.null_array();
+  }
+}
+
+void Server::released(Client& client, const Command& command) {
+  if (command.name == "migrate") migrations->abandon(client);
 }
 
 bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view key) {
@@ -333,7 +334,7 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   still_waits_ = false;
   // The user's permissions may have changed meanwhile.
   if (const auto denied = access.refusal(client, *on.command, arguments, acl::Context::toplevel)) {
-    fail_blocked(client, denial_text(*denied, *on.command));
+    blocking.fail(client, denial_text(*denied, *on.command));
     return true;
   }
   const int db = std::exchange(client.db, on.db);
@@ -366,98 +367,6 @@ void Server::wait_for(const Call& call, Arguments words, std::vector<std::string
   BlockedOn on{&call.command, {}, {}, call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms};
   for (const Argument& word : words) on.words.emplace_back(word.text);
   blocking.block(call.client, std::move(on), std::move(keys));
-}
-
-Record* Call::read(std::string_view key) const {
-  Record* record = db.find(key, now_ms);
-  ++(record != nullptr ? server.stats.hits : server.stats.misses);
-  if (record == nullptr && server.notifications.any()) notify(key, {'m', "keymiss"});
-  return record;
-}
-
-Record* Call::look(std::string_view key) const {
-  Record* record = db.peek(key, now_ms);
-  ++(record != nullptr ? server.stats.hits : server.stats.misses);
-  if (record == nullptr && server.notifications.any()) notify(key, {'m', "keymiss"});
-  return record;
-}
-
-void Call::changed(std::string_view key) const {
-  server.effects.changed(db, key);
-  if (server.notifications.any()) notify(key, usual_event(command));
-}
-
-void Call::changed(std::string_view key, KeyEvent event) const {
-  server.effects.changed(db, key);
-  if (server.notifications.any()) notify(key, event);
-}
-
-void Call::erase(std::string_view key) const {
-  erase(key, server.notifications.any() ? usual_event(command) : KeyEvent{});
-}
-
-void Call::erase(std::string_view key, KeyEvent event) const {
-  if (!db.erase(key)) return;
-  server.effects.changed(db, key);
-  if (!server.notifications.any()) return;
-  if (may_empty(event)) notify(key, event);
-  notify(key, key_deleted);
-}
-
-void Call::notify(std::string_view key, KeyEvent event) const {
-  server.notifications.tell(db.index(), event, key);
-}
-
-bool Call::heard() const { return server.effects.heard(); }
-
-void Call::replay_as(std::initializer_list<RequestWord> words) const {
-  server.effects.say(db.index(), {words.begin(), words.size()});
-}
-
-bool Call::integer(std::size_t argument, std::int64_t& value, std::string_view error) const {
-  const auto parsed = parse_int(arguments[argument].text);
-  if (!parsed) {
-    reply.error(error);
-    return false;
-  }
-  value = *parsed;
-  return true;
-}
-
-void Call::subcommand_error() const {
-  reply.error("ERR unknown subcommand or wrong number of arguments for '" +
-              std::string(up_to_zero(arguments[1].text).substr(0, 128)) + "'. Try " +
-              upper(command.container.empty() ? command.name : command.container) + " HELP.");
-}
-
-Keyspace* Call::database(std::size_t argument) const {
-  std::int64_t index = 0;
-  if (!integer(argument, index)) return nullptr;
-  if (index < std::numeric_limits<int>::min() || index > std::numeric_limits<int>::max()) {
-    reply.error("ERR value is out of range, value must between -2147483648 and 2147483647");
-    return nullptr;
-  }
-  if (index < 0 || index >= server.settings.databases) {
-    reply.error("ERR DB index is out of range");
-    return nullptr;
-  }
-  return server.databases[static_cast<std::size_t>(index)].get();
-}
-
-bool Call::number(std::size_t argument, double& value, std::string_view error) const {
-  const auto parsed = parse_double(arguments[argument].text);
-  if (!parsed) {
-    reply.error(error);
-    return false;
-  }
-  value = *parsed;
-  return true;
-}
-
-bool Call::typed(const Record* record, Type type) const {
-  if (record == nullptr || record->value.type() == type) return true;
-  reply.error("WRONGTYPE Operation against a key holding the wrong kind of value");
-  return false;
 }
 
 }  // namespace weir::kv

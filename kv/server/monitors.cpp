@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "kv/commands/command.hpp"
 #include "kv/resp/words.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
 
 namespace weir::kv {
 
@@ -69,7 +71,7 @@ void Monitors::tell(const Client& from, const Command& command, Arguments argume
   for (Client* client : clients_) {
     if (client->reply.muted()) continue;
     client->reply.simple(line);
-    server_.will_flush(*client);
+    client->will_flush();
   }
 }
 

@@ -12,12 +12,12 @@
 namespace weir::kv {
 
 class Client;
-class Server;
 struct Command;
+struct ServerCommon;
 
 class Monitors {
  public:
-  explicit Monitors(Server& server) : server_(server) {}
+  explicit Monitors(ServerCommon& server) : server_(server) {}
 
   bool any() const { return !clients_.empty(); }
   void add(Client& client);
@@ -25,7 +25,7 @@ class Monitors {
   void tell(const Client& from, const Command& command, Arguments arguments);
 
  private:
-  Server& server_;
+  ServerCommon& server_;
   std::vector<Client*> clients_;
 };
 

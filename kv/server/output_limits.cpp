@@ -38,7 +38,7 @@ void Server::close_largest_clients() {
   std::ranges::sort(largest, std::greater(), &Client::budgeted_bytes);
   for (Client* client : largest) {
     if (!client_budget.exceeded()) return;
-    log(LogLevel::notice, "Evicting client: " + describe_client(*this, *client));
+    log(LogLevel::notice, "Evicting client: " + describe_client(*client, now_ms));
     ++stats.evicted_clients;
     client->close();
   }

@@ -1,7 +1,7 @@
 #include "kv/server/pubsub.hpp"
 
 #include "kv/glob.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/client.hpp"
 #include "kv/spare_room.hpp"
 
 namespace weir::kv {
@@ -69,7 +69,7 @@ void PubSub::deliver(Client& client, std::string_view kind, std::string_view pat
   if (pattern.data() != nullptr) reply.bulk(pattern);
   reply.bulk(channel);
   reply.bulk(message);
-  server_.will_flush(client);
+  client.will_flush();
 }
 
 std::size_t PubSub::publish(std::string_view channel, std::string_view message) {

@@ -13,7 +13,6 @@
 namespace weir::kv {
 
 class Client;
-class Server;
 
 class PubSub {
  public:
@@ -21,8 +20,6 @@ class PubSub {
   // In order of subscription.
   using Listeners = std::vector<Client*>;
   using Topics = TextMap<Listeners>;
-
-  explicit PubSub(Server& server) : server_(server) {}
 
   // False: the client was already subscribed (or not subscribed).
   bool subscribe(Client& client, Kind kind, std::string_view topic);
@@ -47,7 +44,6 @@ class PubSub {
   void deliver(Client& client, std::string_view kind, std::string_view pattern, std::string_view channel,
                std::string_view message);
 
-  Server& server_;
   Topics topics_[3];
 };
 

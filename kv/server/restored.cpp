@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "kv/server/server.hpp"
+#include "kv/server/server_common.hpp"
 
 namespace weir::kv {
 
 namespace {
 
-constexpr std::int64_t ticks_in_s = 1000 / Server::use_tick_ms;
+constexpr std::int64_t ticks_in_s = 1000 / ServerCommon::use_tick_ms;
 
 SmallLimits small(std::int64_t entries, std::int64_t bytes) {
   return {static_cast<std::size_t>(entries), static_cast<std::size_t>(bytes)};
@@ -16,14 +16,14 @@ SmallLimits small(std::int64_t entries, std::int64_t bytes) {
 
 }  // namespace
 
-rdb::Limits restored_limits(const Server& server) {
+rdb::Limits restored_limits(const ServerCommon& server) {
   const Settings& settings = server.settings;
   return {small(settings.hash_max_listpack_entries, settings.hash_max_listpack_value),
           small(settings.zset_max_listpack_entries, settings.zset_max_listpack_value),
           static_cast<std::size_t>(settings.set_max_intset_entries)};
 }
 
-rdb::About about_record(const Server& server, const Record& record) {
+rdb::About about_record(const ServerCommon& server, const Record& record) {
   rdb::About about;
   if (record.expires_at_ms != Record::never) about.expires_at_ms = record.expires_at_ms;
   const auto policy = static_cast<EvictionPolicy>(server.settings.maxmemory_policy);
@@ -36,7 +36,7 @@ rdb::About about_record(const Server& server, const Record& record) {
   return about;
 }
 
-void note_use(const Server& server, Record& record, const rdb::About& about) {
+void note_use(const ServerCommon& server, Record& record, const rdb::About& about) {
   const UseClock& clock = server.use_clock;
   if (clock.notes == UseClock::Notes::frequency) {
     if (about.frequency) record.accessed = UseFrequency::mark(*about.frequency, clock.minute);

@@ -6,12 +6,12 @@
 
 namespace weir::kv {
 
-class Server;
+struct ServerCommon;
 
-rdb::Limits restored_limits(const Server& server);
+rdb::Limits restored_limits(const ServerCommon& server);
 // The record's use under the server's maxmemory-policy, and its expiry.
-rdb::About about_record(const Server& server, const Record& record);
+rdb::About about_record(const ServerCommon& server, const Record& record);
 // Stores the use in a record if the policy needs it.
-void note_use(const Server& server, Record& record, const rdb::About& about);
+void note_use(const ServerCommon& server, Record& record, const rdb::About& about);
 
 }  // namespace weir::kv

@@ -25,26 +25,22 @@ constexpr std::string_view protected_mode_error =
 }  // namespace
 
 Server::Server(asio::io_context& context, Settings initial, Surroundings given)
-    : io(context),
-      settings(std::move(initial)),
-      surroundings(std::move(given)),
+    : ServerCommon(context, std::move(initial), std::move(given),
+                   [this](Client& late, const std::string& why) { close_because(late, why); }),
       append_only(aof::make_append_only(*this, surroundings.disk)),
-      scripts(std::make_unique<Scripts>(*this)),
-      snapshots(std::make_unique<Snapshots>(*this)),
+      functions(std::make_unique<FunctionLibraries>()),
+      snapshots(std::make_unique<Snapshots>(SnapshotSource{*this, effects, *functions}, *this)),
+      scripts(std::make_unique<Scripts>(
+          *this, *this, Scripts::Parts{access, blocking, effects, *functions, *append_only, *snapshots})),
       migrations(migration::make_migrations(*this)),
       transports(
           context, settings, surroundings.library_path, [this] { end_round(); }, log_line()),
       listeners(
           settings, transports,
           [this](std::unique_ptr<Connection> connection) { accept(std::move(connection)); }, log_line()),
-      random_(surroundings.seed),
       timer_(context),
       free_timer_(context) {
-  started_ms = surroundings.clock_us() / 1000;
-  use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_); };
-  refresh_time();
-  run_id = repl::random_id(*this);
-  replication = std::make_unique<repl::Replication>(*this);
+  replication = std::make_unique<repl::Replication>(*this, *this, effects, blocking, *snapshots);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
     auto db = std::make_unique<Keyspace>(static_cast<int>(i), use_clock, lazy_free);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
@@ -70,7 +66,8 @@ Server::~Server() {
   snapshots->abandon();
   shut_down();
   aof::turn_off(*append_only);
-  ended_.clear();
+  round.ended.clear();
+  gateway.reset();  // it uses other parts
 }
 
 void Server::shut_down() {
@@ -82,17 +79,6 @@ void Server::shut_down() {
   migrations->shut_down();
   timer_.cancel();
   free_timer_.cancel();
-}
-
-void Server::move_use_clock() {
-  constexpr std::int64_t minute_ms = 60'000;
-  // Restored keys may have been idle for longer than the server has run: leave room for three years.
-  constexpr std::int64_t tick_at_start = 1 << 30;
-  last_tick_ = now_ms / use_tick_ms;
-  use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick_ - started_ms / use_tick_ms);
-  use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
-  rates.sample(now_ms, stats);
-  peak_memory_ = peak_memory();
 }
 
 void Server::settings_changed() {
@@ -118,10 +104,6 @@ void Server::settings_changed() {
   eviction_.settings_changed();
 }
 
-void Server::log(LogLevel level, std::string_view text) const {
-  if (static_cast<int>(level) >= settings.loglevel) surroundings.log(level, text);
-}
-
 bool Server::protects_from(const Connection& connection) const {
   return settings.protected_mode && access.users().default_user().needs_no_password() && !connection.local();
 }
@@ -134,7 +116,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   }
   refresh_time();
   const std::uint64_t id = next_client_id_++;
-  auto owned = std::make_unique<Client>(*this, id, std::move(connection));
+  OwnedClient owned(new Client(*this, *this, id, std::move(connection)));
   Client& client = *owned;
   client.created_ms = client.active_ms = now_ms;
   access.reset(client);
@@ -152,7 +134,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
     ++stats.connections;
   }
   client.connection().start(client);
-  if (!client.output.empty()) will_flush(client);
+  if (!client.output.empty()) client.will_flush();
   if (!client.connection().established())
     handshakes_.begin(id, transports.handshake_places()->crowded(), now_ms);
   strangers.make_room(now_ms);
@@ -182,7 +164,7 @@ void Server::pause(std::int64_t until_ms, Paused what) {
 void Server::end_pause() {
   pause_.end();
   for (const auto& db : databases) db->keep_expired(replication->follows());
-  for (const auto& [id, client] : clients) will_resume(*client);
+  for (const auto& [id, client] : clients) client->will_resume();
   migrations->look_at_clock();
   arm_timer();
 }
@@ -199,14 +181,13 @@ void Server::forget(Client& client) {
   if (gateway != nullptr) gateway->forget(client);
   const auto it = clients.find(client.id());
   if (it == clients.end()) return;
-  ended_.push_back(std::move(it->second));
+  round.ended.push_back(std::move(it->second));
   clients.erase(it);
 }
 
-void Server::will_resume(Client& client) {
-  resumed_.push_back(client.id());
-  will_flush(client);
-}
+std::string_view Server::write_refusal() const { return replication->write_refusal(); }
+
+void Server::replica_drained(Client& client) { replication->replicas().drained(client); }
 
 void Server::end_round() {
   tracking.end_round();
@@ -214,16 +195,16 @@ void Server::end_round() {
   keep_effects();
   if (gateway != nullptr) gateway->end_round();
   // Resuming a client may serve others, and flushing may resume some, so repeat until both lists are empty.
-  while (!resumed_.empty() || !dirty_.empty()) {
-    const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
+  while (!round.resumed.empty() || !round.dirty.empty()) {
+    const std::vector<std::uint64_t> resumed = std::exchange(round.resumed, {});
     for (const std::uint64_t id : resumed) {
       if (const auto it = clients.find(id); it != clients.end()) it->second->resume();
     }
     tracking.end_round();
     replication->end_round();
     keep_effects();
-    for (std::size_t i = 0; i < dirty_.size(); ++i) {  // flushing may add to the list
-      Client& client = *dirty_[i];
+    for (std::size_t i = 0; i < round.dirty.size(); ++i) {  // flushing may add to the list
+      Client& client = *round.dirty[i];
       client.dirty = false;
       if (client.closing) continue;
       const std::size_t before = client.output.size();
@@ -233,12 +214,12 @@ void Server::end_round() {
       limit_unread_output(client);
       client.charge();
     }
-    dirty_.clear();
+    round.dirty.clear();
     if (gateway != nullptr) gateway->end_round();
   }
   keep_effects();
   if (client_budget.exceeded()) close_largest_clients();
-  std::erase_if(ended_, [this](const std::unique_ptr<Client>& client) {
+  std::erase_if(round.ended, [this](const OwnedClient& client) {
     return client->connection().finished() && !scripts->holds(*client);
   });
   free_in_turns();

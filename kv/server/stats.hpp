@@ -38,6 +38,7 @@ struct Stats {
     }
     return *last_calls_;
   }
+  void count_error(const std::string& code) { ++by_error[code]; }
 
  private:
   const Command* last_command_ = nullptr;

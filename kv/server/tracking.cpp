@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "kv/commands/key_specs.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
 #include "kv/spare_room.hpp"
 
 namespace weir::kv {
@@ -214,7 +215,7 @@ void Tracking::tell(Client& client, const Keys& keys) {
     client.reply.push(2);
     client.reply.bulk("tracking-redir-broken");
     client.reply.integer(static_cast<std::int64_t>(client.tracking->redirect));
-    return server_.will_flush(client);
+    return client.will_flush();
   }
   Reply& reply = hears->reply;
   const Reply::Pushing pushing(reply);
@@ -234,7 +235,7 @@ void Tracking::tell(Client& client, const Keys& keys) {
   } else {
     reply.null();
   }
-  server_.will_flush(*hears);
+  hears->will_flush();
 }
 
 }  // namespace weir::kv

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <absl/container/btree_map.h>
-#include <absl/container/btree_set.h>
 #include <absl/container/inlined_vector.h>
 #include <absl/container/node_hash_map.h>
 
@@ -28,25 +27,16 @@
 
 #include "hash/keyed.hpp"
 #include "kv/commands/command.hpp"
+#include "kv/server/tracking_mode.hpp"
 #include "kv/text_hash.hpp"
 
 namespace weir::kv {
 
-// How one client tracks.
-struct TrackingMode {
-  bool broadcast = false;
-  bool opt_in = false, opt_out = false;
-  bool no_loop = false;        // skip its own changes
-  bool caching = false;        // CLIENT CACHING was called for the next command
-  bool script_reads = false;   // the running script has read keys
-  bool broken = false;         // the client that should be told in its place has gone
-  std::uint64_t redirect = 0;  // id of the client told in its place; 0: itself
-  absl::btree_set<std::string> prefixes;
-};
+struct ServerCommon;
 
 class Tracking {
  public:
-  explicit Tracking(Server& server) : server_(server) {}
+  explicit Tracking(ServerCommon& server) : server_(server) {}
 
   bool any() const { return clients_ != 0; }
   // Adds `mode`'s prefixes to those that the client has.
@@ -100,7 +90,7 @@ class Tracking {
   Client* receiver(Client& client);
   bool is_being_answered(const Client& client) const;
 
-  Server& server_;
+  ServerCommon& server_;
   std::size_t clients_ = 0;
   std::size_t items_ = 0;
   Table table_;

@@ -27,8 +27,9 @@ class NoConnection final : public Connection {
 
 }  // namespace
 
-std::unique_ptr<Client> make_unconnected_client(Server& server, std::string_view what) {
-  auto client = std::make_unique<Client>(server, 0, std::make_unique<NoConnection>(what));
+std::unique_ptr<Client> make_unconnected_client(ServerCommon& server, ClientHost& host,
+                                                std::string_view what) {
+  auto client = std::make_unique<Client>(server, host, 0, std::make_unique<NoConnection>(what));
   client->in_exec = true;  // its commands do not block
   client->reply.mute();
   return client;

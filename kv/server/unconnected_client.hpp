@@ -9,9 +9,8 @@
 
 namespace weir::kv {
 
-class Server;
-
 // `what` names the source of its requests and is shown as its address. It must outlive the client.
-std::unique_ptr<Client> make_unconnected_client(Server& server, std::string_view what);
+std::unique_ptr<Client> make_unconnected_client(ServerCommon& server, ClientHost& host,
+                                                std::string_view what);
 
 }  // namespace weir::kv

@@ -242,7 +242,7 @@ TEST(FollowingServer, loses_nothing_but_the_link_to_a_primary_that_means_harm) {
     client.call({"FLUSHALL"});
     client.call({"SET", "a", "1"});
     const bool loads_it = lie.starts_with(loads);
-    replica.run([](Server& s) { s.replication->history().stop(repl::random_id(s)); });
+    replica.run([](Server& s) { s.replication->history().stop(s.random_id()); });
     client.call({"REPLICAOF", primary.path(), "0"});
     WireClient link = primary.greeted();
     link.send(lie);
