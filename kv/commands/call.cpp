@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kv/commands/command.hpp"
+#include "kv/commands/usual_event.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 

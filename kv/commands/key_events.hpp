@@ -5,16 +5,10 @@
 
 namespace weir::kv {
 
-struct Command;
-
 struct KeyEvent {
   char kind = 0;  // the class's letter in notify-keyspace-events; 0: no event
   std::string_view name = {};
 };
-
-// The event that a command causes for its key. A command that causes other events, or events for several
-// keys, reports them itself.
-KeyEvent usual_event(const Command& command);
 
 // Whether the event may leave a collection empty; then the key is deleted, which is an event, too.
 constexpr bool may_empty(KeyEvent event) {

@@ -4,6 +4,7 @@
 
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
+#include "kv/commands/usual_event.hpp"
 #include "kv/glob.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"

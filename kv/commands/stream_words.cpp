@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kv/commands/streams.hpp"
+#include "kv/commands/usual_event.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 

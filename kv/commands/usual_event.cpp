@@ -1,4 +1,4 @@
-#include "kv/commands/key_events.hpp"
+#include "kv/commands/usual_event.hpp"
 
 #include <algorithm>
 #include <array>

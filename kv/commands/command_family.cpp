@@ -1,11 +1,10 @@
 // COMMAND: shows clients the command table itself.
-#include "kv/commands/command.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
 
+#include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/commands/key_specs.hpp"
 #include "kv/glob.hpp"
