@@ -11,7 +11,7 @@ namespace weir::kv {
 namespace {
 
 void latest_events(const Call& call) {
-  const auto& events = call.server.latency_events.all();
+  const auto& events = call.server.slow_work.events.all();
   call.reply.array(events.size());
   for (const auto& [kind, event] : events) {
     call.reply.array(4);
@@ -22,7 +22,7 @@ void latest_events(const Call& call) {
   }
 }
 void events_of_kind(const Call& call) {
-  const LatencyEvents::Event* event = call.server.latency_events.find(call[2]);
+  const LatencyEvents::Event* event = call.server.slow_work.events.find(call[2]);
   if (event == nullptr) return call.reply.array(0);
   call.reply.array(event->samples.size());
   for (const auto& [time_s, ms] : event->samples) {
@@ -32,14 +32,14 @@ void events_of_kind(const Call& call) {
   }
 }
 void reset_events(const Call& call) {
-  LatencyEvents& events = call.server.latency_events;
+  LatencyEvents& events = call.server.slow_work.events;
   if (call.count() == 2) return call.reply.integer(static_cast<std::int64_t>(events.forget_all()));
   std::int64_t forgotten = 0;
   for (const Argument& kind : call.arguments.subspan(2)) forgotten += events.forget(kind.text) ? 1 : 0;
   call.reply.integer(forgotten);
 }
 void graph(const Call& call) {
-  const LatencyEvents::Event* event = call.server.latency_events.find(call[2]);
+  const LatencyEvents::Event* event = call.server.slow_work.events.find(call[2]);
   if (event == nullptr) {
     return call.reply.error("ERR No samples available for event '" + std::string(up_to_zero(call[2])) + "'");
   }
@@ -47,7 +47,7 @@ void graph(const Call& call) {
 }
 void latency_doctor(const Call& call) {
   call.reply.verbatim("txt",
-                      latency_report(call.server.latency_events, call.server.settings, call.now_ms / 1000));
+                      latency_report(call.server.slow_work.events, call.server.settings, call.now_ms / 1000));
 }
 
 // The boundaries that Redis reports: powers of two of 1024 ns, each extended to the end of its

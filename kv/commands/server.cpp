@@ -38,7 +38,7 @@ void slowlog_get(const Call& call) {
     if (!parsed || *parsed < -1) return call.reply.error("ERR count should be greater than or equal to -1");
     count = *parsed;
   }
-  const auto& entries = call.server.slowlog.entries();
+  const auto& entries = call.server.slow_work.log.entries();
   const std::size_t n =
       count < 0 ? entries.size() : std::min(entries.size(), static_cast<std::size_t>(count));
   call.reply.array(n);
@@ -55,10 +55,10 @@ void slowlog_get(const Call& call) {
   }
 }
 void slowlog_len(const Call& call) {
-  call.reply.integer(static_cast<std::int64_t>(call.server.slowlog.entries().size()));
+  call.reply.integer(static_cast<std::int64_t>(call.server.slow_work.log.entries().size()));
 }
 void slowlog_reset(const Call& call) {
-  call.server.slowlog.clear();
+  call.server.slow_work.log.clear();
   call.reply.ok();
 }
 void slowlog_help(const Call& call) {

@@ -282,33 +282,8 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
     ++calls.failed;
     stats.count_error(client.reply.last_code);
   }
-  if (spent > slow_cycles_) note_slow(client, command, arguments, spent);
+  slow_work.look_at(client, command, arguments, spent);
   if (monitors.any() && !shown_first) monitors.tell(client, command, arguments);
-}
-
-// Called if the command may have been slow; applies the exact limits.
-void Server::note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles) {
-  const std::int64_t limit_us = settings.slowlog_log_slower_than_us;
-  const std::int64_t event_ms = settings.latency_monitor_threshold_ms;
-  const double per_us = cycle_rate.per_us();
-  constexpr double never = 1e18;
-  const double least_us = std::min(limit_us < 0 ? never : static_cast<double>(limit_us),
-                                   event_ms == 0 ? never : static_cast<double>(event_ms) * 1000);
-  slow_cycles_ = least_us >= never ? ~std::uint64_t{0} : static_cast<std::uint64_t>(least_us * per_us);
-  note_latency(command.has(flag::fast) ? "fast-command" : "command", cycles);
-  if (command.has(flag::skip_slowlog)) return;
-  const auto us = static_cast<std::int64_t>(static_cast<double>(cycles) / per_us);
-  if (limit_us < 0 || us < limit_us) return;
-  slowlog.add(now_ms / 1000, us, without_passwords(command, arguments), client.connection().peer_address(),
-              client.name, static_cast<std::size_t>(settings.slowlog_max_len));
-}
-
-void Server::note_latency(std::string_view kind, std::uint64_t cycles) {
-  if (settings.latency_monitor_threshold_ms == 0) return;
-  const auto ms = static_cast<std::int64_t>(static_cast<double>(cycles) / cycle_rate.per_us() / 1000);
-  if (ms < settings.latency_monitor_threshold_ms) return;
-  // Reads the time anew: the server's clock was read before the command.
-  latency_events.note(kind, surroundings.clock_us() / 1'000'000, ms);
 }
 
 void Server::answer_in_vain(Client& client) {

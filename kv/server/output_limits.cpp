@@ -1,11 +1,13 @@
-// client-output-buffer-limit: a client for which the server must keep more output than that is closed,
-// and its output is dropped. maxmemory-clients: the largest clients are closed.
+#include "kv/server/output_limits.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <vector>
 
 #include "kv/commands/client_line.hpp"
-#include "kv/server/server.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/server_common.hpp"
+#include "kv/server/server_whole.hpp"
 
 namespace weir::kv {
 
@@ -16,66 +18,64 @@ constexpr OutputLimit strangers_output{64 << 10, 1, 10};
 constexpr OutputLimit replicas_output{};
 }  // namespace
 
-const OutputLimit& Server::output_limit_of(const Client& client) const {
+const OutputLimit& OutputLimits::limit_of(const Client& client) const {
   if (!client.authenticated()) return strangers_output;
   if (client.is_replica()) return replicas_output;
-  return client.subscriptions.any() ? settings.pubsub_output : settings.normal_output;
+  return client.subscriptions.any() ? server_.settings.pubsub_output : server_.settings.normal_output;
 }
 
-void Server::close_over_limit(Client& client) {
-  log(LogLevel::warning, "closing client " + std::to_string(client.id()) + " (" +
-                             client.connection().peer_address() +
-                             "): " + std::to_string(client.output.size()) +
-                             " bytes wait for it, more than client-output-buffer-limit allows");
+void OutputLimits::close(Client& client) {
+  server_.log(LogLevel::warning, "closing client " + std::to_string(client.id()) + " (" +
+                                     client.connection().peer_address() +
+                                     "): " + std::to_string(client.output.size()) +
+                                     " bytes wait for it, more than client-output-buffer-limit allows");
   client.close();
 }
 
-void Server::close_largest_clients() {
+void OutputLimits::close_largest() {
   std::vector<Client*> largest;
-  for (const auto& [id, client] : clients) {
+  for (const auto& [id, client] : server_.clients) {
     if (!client->no_evict && client->budgeted_bytes() != 0) largest.push_back(client.get());
   }
   std::ranges::sort(largest, std::greater(), &Client::budgeted_bytes);
   for (Client* client : largest) {
-    if (!client_budget.exceeded()) return;
-    log(LogLevel::notice, "Evicting client: " + describe_client(*client, now_ms));
-    ++stats.evicted_clients;
+    if (!server_.client_budget.exceeded()) return;
+    server_.log(LogLevel::notice, "Evicting client: " + describe_client(*client, server_.now_ms));
+    ++server_.stats.evicted_clients;
     client->close();
   }
 }
 
-bool Server::limit_output(Client& client) {
-  const OutputLimit& limit = output_limit_of(client);
-  if (limit.hard_bytes == 0 || client.output.size() <= static_cast<std::size_t>(limit.hard_bytes))
-    return false;
-  close_over_limit(client);
+bool OutputLimits::limit(Client& client) {
+  const OutputLimit& most = limit_of(client);
+  if (most.hard_bytes == 0 || client.output.size() <= static_cast<std::size_t>(most.hard_bytes)) return false;
+  close(client);
   return true;
 }
 
-// Called after sending as much as possible.
-void Server::limit_unread_output(Client& client) {
-  if (limit_output(client)) return;
-  const OutputLimit& limit = output_limit_of(client);
-  if (limit.soft_bytes == 0 || client.output.size() <= static_cast<std::size_t>(limit.soft_bytes)) {
+void OutputLimits::limit_unread(Client& client) {
+  if (limit(client)) return;
+  const OutputLimit& most = limit_of(client);
+  if (most.soft_bytes == 0 || client.output.size() <= static_cast<std::size_t>(most.soft_bytes)) {
     client.over_soft_limit_since_ms = 0;
     return;
   }
-  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = now_ms;
-  const std::int64_t due = client.over_soft_limit_since_ms + limit.soft_s * 1000;
-  if (now_ms > due) return close_over_limit(client);
+  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = server_.now_ms;
+  const std::int64_t due = client.over_soft_limit_since_ms + most.soft_s * 1000;
+  if (server_.now_ms > due) return close(client);
   // Look at the client again even if nothing more is sent to it.
-  if (unread_output_due_ms_ == 0 || due + 1 < unread_output_due_ms_) unread_output_due_ms_ = due + 1;
-  arm_timer();
+  if (due_ms_ == 0 || due + 1 < due_ms_) due_ms_ = due + 1;
+  whole_.arm_timer();
 }
 
-void Server::close_slow_readers() {
-  if (unread_output_due_ms_ == 0 || now_ms < unread_output_due_ms_) return;
-  unread_output_due_ms_ = 0;
+void OutputLimits::close_slow_readers() {
+  if (due_ms_ == 0 || server_.now_ms < due_ms_) return;
+  due_ms_ = 0;
   std::vector<Client*> slow;
-  for (const auto& [id, client] : clients) {
+  for (const auto& [id, client] : server_.clients) {
     if (client->over_soft_limit_since_ms != 0) slow.push_back(client.get());
   }
-  for (Client* client : slow) limit_unread_output(*client);
+  for (Client* client : slow) limit_unread(*client);
 }
 
 }  // namespace weir::kv

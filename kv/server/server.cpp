@@ -82,7 +82,7 @@ void Server::shut_down() {
 }
 
 void Server::settings_changed() {
-  slow_cycles_ = 0;
+  slow_work.settings_changed();
   // Marks made under another policy stay. Until their keys are used again they are read as
   // this policy's, as in Redis.
   const bool frequency = counts_frequency(static_cast<EvictionPolicy>(settings.maxmemory_policy));
@@ -211,14 +211,14 @@ void Server::end_round() {
       client.connection().flush();
       stats.bytes_out += before - std::min(before, client.output.size());
       if (client.closing) continue;
-      limit_unread_output(client);
+      output_limits_.limit_unread(client);
       client.charge();
     }
     round.dirty.clear();
     if (gateway != nullptr) gateway->end_round();
   }
   keep_effects();
-  if (client_budget.exceeded()) close_largest_clients();
+  if (client_budget.exceeded()) output_limits_.close_largest();
   std::erase_if(round.ended, [this](const OwnedClient& client) {
     return client->connection().finished() && !scripts->holds(*client);
   });
@@ -251,7 +251,7 @@ void Server::arm_timer() {
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
   sooner(handshakes_.next_deadline_ms());
   sooner(strangers.next_deadline_ms());
-  sooner(unread_output_due_ms_);
+  sooner(output_limits_.next_deadline_ms());
   if (gateway != nullptr) sooner(gateway->next_look_ms());
   sooner(migrations->next_look_ms());
   sooner(pause_.until_ms());
@@ -279,7 +279,7 @@ void Server::tick() {
   if (settings.timeout_s > 0) close_idle();
   handshakes_.close_late(now_ms);
   strangers.close_late(now_ms);
-  close_slow_readers();
+  output_limits_.close_slow_readers();
   end_round();
   arm_timer();
 }
@@ -297,7 +297,7 @@ void Server::expire_due() {
     left -= before - db->size();
     if (db->expire_due_fields(now_ms, left)) expiry_is_behind_ = true;
   }
-  note_latency("expire-cycle", cycles_now() - begin);
+  slow_work.note("expire-cycle", cycles_now() - begin);
 }
 
 // Frees lazily deleted values, evicts above maxmemory and forgets keys above tracking-table-max-keys, in turn

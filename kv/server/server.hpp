@@ -30,14 +30,14 @@
 #include "kv/server/dialler.hpp"
 #include "kv/server/eviction.hpp"
 #include "kv/server/handshakes.hpp"
-#include "kv/server/latency_events.hpp"
 #include "kv/server/listeners.hpp"
 #include "kv/server/monitors.hpp"
 #include "kv/server/notifications.hpp"
+#include "kv/server/output_limits.hpp"
 #include "kv/server/pubsub.hpp"
 #include "kv/server/server_common.hpp"
 #include "kv/server/server_whole.hpp"
-#include "kv/server/slowlog.hpp"
+#include "kv/server/slow_work.hpp"
 #include "kv/server/tracking.hpp"
 #include "kv/server/transports.hpp"
 #include "kv/server/watches.hpp"
@@ -99,7 +99,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key) override;
   void answer_in_vain(Client& client) override;
   void released(Client& client, const Command& command) override;
-  bool limit_output(Client& client) override;
+  bool limit_output(Client& client) override { return output_limits_.limit(client); }
   void replica_drained(Client& client) override;
   void forget(Client& client) override;
   void arm_timer() override;
@@ -112,8 +112,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   AccessControl access{*this};
   Monitors monitors{*this};
   Watches watches;
-  SlowLog slowlog;
-  LatencyEvents latency_events;
+  SlowWork slow_work{*this};
   Blocking blocking{*this, *this};
   KeysUnderWay keys_under_way;
   Effects effects{watches, blocking, tracking, keys_under_way};
@@ -133,18 +132,10 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
     return [this](LogLevel level, std::string_view text) { log(level, text); };
   }
   bool refuse(Client& client, const Command* command, Arguments arguments);
-  // The server did nothing else meanwhile: an event if that reached latency-monitor-threshold.
-  void note_latency(std::string_view kind, std::uint64_t cycles);
-  void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);
   void reject(Client& client, const Command* command, std::string_view error);
   std::string unknown_command(Arguments arguments) const;
   bool held_back(const Client& client, const Command& command) const;
   void close_because(Client& client, const std::string& why);
-  const OutputLimit& output_limit_of(const Client& client) const;
-  void close_over_limit(Client& client);
-  void close_largest_clients();
-  void limit_unread_output(Client& client);
-  void close_slow_readers();
   bool protects_from(const Connection& connection) const;
   void close_idle();
   void expire_due();
@@ -161,17 +152,16 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
                          }};
   Eviction eviction_{databases, use_clock, lazy_free, settings, [this] { return random(); }};
   ClientPause pause_;
+  OutputLimits output_limits_{*this, *this};
   asio::steady_timer timer_;
   asio::steady_timer free_timer_;
-  std::int64_t timer_due_ms_ = 0;          // 0: not armed
-  bool expiry_is_behind_ = false;          // more keys are due than one step removes
-  bool frees_in_turns_ = false;            // its timer is running
-  std::int64_t unread_output_due_ms_ = 0;  // when the next client will exceed its soft limit too long
+  std::int64_t timer_due_ms_ = 0;  // 0: not armed
+  bool expiry_is_behind_ = false;  // more keys are due than one step removes
+  bool frees_in_turns_ = false;    // its timer is running
   std::uint64_t next_client_id_ = 1;
   bool still_waits_ = false;
   // The errors of the current command's client that are already counted.
   std::uint64_t counted_errors_ = 0;
-  std::uint64_t slow_cycles_ = 0;  // slower commands are checked for the slow log
 };
 
 }  // namespace weir::kv
