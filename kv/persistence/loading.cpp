@@ -46,7 +46,12 @@ class StoreTarget final : public rdb::Target {
     db_ = server_.databases[database].get();
     return {};
   }
-  void sizes(std::uint64_t, std::uint64_t) override {}
+  void sizes(std::uint64_t keys, std::uint64_t) override {
+    // The file may announce what it does not have: the table's memory must stay in proportion to its bytes.
+    constexpr std::uint64_t small_record = 16;
+    db_->expect(std::min(keys, server_.loading->bytes_all / small_record));
+  }
+  void coming(std::string_view key) override { db_->prefetch(key); }
   std::string record(std::string_view key, Value value, const rdb::About& about) override {
     const bool is_past = about.expires_at_ms && *about.expires_at_ms <= server_.now_ms;
     if (is_past && expired_ == Expired::dropped) {

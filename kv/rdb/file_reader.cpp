@@ -139,6 +139,7 @@ class FileReading {
     if (!target_.go_on(in_.bytes_read())) return in_.fail(Error::Kind::stopped, "stopped");
     const Bytes key(in_.text());
     if (in_.failed()) return;
+    target_.coming(key.view());
     auto value = read_value(in_, type, limits_);
     if (!value) {
       if (in_.error().kind != Error::Kind::truncated)

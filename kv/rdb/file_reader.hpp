@@ -26,6 +26,8 @@ class Target {
   virtual void aux(std::string_view name, std::string_view value) = 0;
   virtual std::string select(std::uint64_t database) = 0;
   virtual void sizes(std::uint64_t keys, std::uint64_t expiring) = 0;
+  // The record of this key is next; its value isn't read yet.
+  virtual void coming(std::string_view) {}
   virtual std::string record(std::string_view key, Value value, const About& about) = 0;
   virtual std::string function(std::string_view text) = 0;
   // Called before each record; return false to stop.

@@ -1,5 +1,7 @@
 #include "kv/replication/snapshot_load.hpp"
 
+#include <algorithm>
+
 #include "kv/aof/kept.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
@@ -55,7 +57,11 @@ class SnapshotLoad::Target final : public rdb::Target {
     db_ = load_.databases_[database].get();
     return {};
   }
-  void sizes(std::uint64_t, std::uint64_t) override {}
+  // How much will come is unknown, so only a table of modest size is made for what is announced.
+  void sizes(std::uint64_t keys, std::uint64_t) override {
+    db_->expect(std::min<std::uint64_t>(keys, 1 << 20));
+  }
+  void coming(std::string_view key) override { db_->prefetch(key); }
   std::string record(std::string_view key, Value value, const rdb::About& about) override {
     if (db_->records().find(key) != nullptr) return "it has the key '" + std::string(key) + "' twice";
     Record& record = db_->insert(key, std::move(value));

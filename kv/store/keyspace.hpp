@@ -120,6 +120,10 @@ class Keyspace {
   // As find(), but leaves no trace of use: for OBJECT, TTL, SCAN and their like.
   Record* peek(std::string_view key, std::int64_t now_ms);
 
+  // That many keys come into an empty database: its table is made once and does not grow.
+  void expect(std::size_t keys) { records_.reserve(keys); }
+  // That key will be looked for soon.
+  void prefetch(std::string_view key) const { records_.prefetch(key); }
   // A record for a key that has none.
   Record& insert(std::string_view key);
   // Likewise, with a value that may be a hash whose fields expire.

@@ -57,6 +57,14 @@ class Table {
     return find_in(now_, hash, key);
   }
 
+  // Fetches the cache line that a find() of this key will wait for.
+  void prefetch(std::string_view key) const {
+    if (size_ == 0) return;
+    const std::size_t hash = hash_of(key);
+    __builtin_prefetch(&now_.lines[hash & now_.mask]);
+    if (next_) __builtin_prefetch(&next_.lines[hash & next_.mask]);
+  }
+
   // The key must not be in the table.
   void insert(Node* node) {
     if (next_) move_some();
@@ -64,6 +72,13 @@ class Table {
     const std::size_t hash = hash_of(Traits::key(*node));
     put(next_ ? next_ : now_, hash, node);
     ++size_;
+  }
+
+  // Makes an empty table large enough for `nodes`, so that it does not grow on the way there.
+  void reserve(std::size_t nodes) {
+    if (size_ != 0 || nodes == 0) return;
+    clear();
+    now_ = allocate_buckets(std::bit_ceil((nodes + fill - 1) / fill));
   }
 
   // Takes the node out and hands it to the caller; null if there is no such node.

@@ -247,6 +247,34 @@ TEST(Loading, says_what_is_wrong_with_the_file) {
   EXPECT_NE(load(second).find("end too early"), std::string::npos);
 }
 
+std::size_t buckets(RunningServer& server) {
+  return server.run([](Server& s) { return s.databases[0]->records().bucket_count(); });
+}
+
+TEST(Loading, makes_the_table_for_as_many_keys_as_the_file_announces) {
+  const ScratchFolder folder;
+  {
+    RunningServer first(settings_in(folder.path()));
+    WireClient client = first.connect();
+    for (int i = 0; i < 1000; ++i) client.call({"SET", "k" + std::to_string(i), std::string(40, 'v')});
+    client.call({"SAVE"});
+  }
+  RunningServer server(settings_in(folder.path()));
+  ASSERT_EQ(load(server), "loaded");
+  EXPECT_EQ(buckets(server), 256u);
+}
+
+TEST(Loading, takes_no_memory_for_keys_that_the_file_only_announces) {
+  const ScratchFolder folder;
+  const std::string exa = "\x81\x10" + std::string(7, '\0');
+  std::ofstream(folder.file("dump.rdb")) << "REDIS0010" << '\xfe' << '\0' << '\xfb' << exa << exa << '\0'
+                                         << "\x01k\x01v" << '\xff' << std::string(8, '\0');
+  RunningServer server(settings_in(folder.path()));
+  ASSERT_EQ(load(server), "loaded");
+  EXPECT_EQ(server.connect().call({"GET", "k"}), "$1\r\nv\r\n");
+  EXPECT_LE(buckets(server), 2u);
+}
+
 TEST(Loading, answers_clients_that_it_is_loading) {
   const ScratchFolder folder;
   RunningServer server(settings_in(folder.path()));

@@ -50,6 +50,18 @@ TEST(Table, holds_what_a_map_holds) {
   }
 }
 
+TEST(Table, reserved_table_does_not_grow_on_the_way) {
+  MemberTable table;
+  table.reserve(5000);
+  const std::size_t buckets = table.bucket_count();
+  EXPECT_EQ(buckets, 1024u);
+  for (int i = 0; i < 5000; ++i) table.insert(Member::make(std::to_string(i)));
+  EXPECT_EQ(table.bucket_count(), buckets);
+  table.reserve(1'000'000);  // it isn't empty any more
+  EXPECT_EQ(table.bucket_count(), buckets);
+  for (int i = 0; i < 5000; ++i) ASSERT_NE(table.find(std::to_string(i)), nullptr);
+}
+
 // The statistic of Pearson's test has the mean n - 1 and the variance 2 (n - 1); six deviations above it are
 // no chance. Choosing a bucket first and then one of its nodes comes to several thousand here.
 TEST(Table, sample_is_as_likely_to_be_any_of_its_nodes) {
