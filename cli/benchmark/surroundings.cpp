@@ -34,7 +34,10 @@ std::string field_of_info(std::string_view info, std::string_view key) {
 
 std::string joined(const std::vector<int>& numbers) {
   std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  for (const int number : numbers) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(number);
+  }
   return text;
 }
 

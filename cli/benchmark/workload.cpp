@@ -25,7 +25,7 @@ const std::string script_sha1 = "566f9d2d36014a847a7dd30dfcccbffbf8d0aa52";
 const std::string data_mark = "__data__";
 
 std::vector<Standard> all_standard(KeyStyle keys) {
-  const std::string tag = keys.tagged ? ":" + std::string(tag_mark) : "";
+  const std::string tag = keys.tagged ? std::string(":").append(tag_mark) : "";
   const std::string key = "key" + tag + ":__rand_int__";
   const std::string list = "mylist" + tag, set = "myset" + tag, hash = "myhash" + tag,
                     sorted = "myzset" + tag;

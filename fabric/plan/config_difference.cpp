@@ -16,7 +16,10 @@ std::string as_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump(-1, ' ', false, json::error_handler_t::replace);
   std::string joined;
-  for (const auto& element : value) joined += (joined.empty() ? "" : ",") + as_text(element);
+  for (const auto& element : value) {
+    if (!joined.empty()) joined += ',';
+    joined += as_text(element);
+  }
   return joined;
 }
 

@@ -105,7 +105,7 @@ std::string scan_reply(std::string_view reply, std::uint16_t number, std::uint16
   if (reply.starts_with('-')) return std::string(reply);
   const auto parts = reader.array();
   const auto text = reader.text();
-  const auto at = text ? read_cursor(*text) : std::nullopt;
+  const auto at = read_cursor(text.value_or("none"));
   if (parts != 2 || !at) return error_reply("ERR the node's reply to SCAN is not one");
   if (*at > ScanCursor::largest_at)
     return error_reply("ERR the node's cursor is too large to pass through a gateway: scan the node itself");
