@@ -184,15 +184,15 @@ int plan(std::span<const std::string> arguments) {
       ->excludes("--sonic");
   auto* imported =
       app.add_option("--import", command.imported,
-                     "write a network file instead, from topology-data.json (containerlab), cables of "
-                     "NetBox, LLDP neighbors, or config_db.json (SONiC)")
+                     "write a network file from cabling: containerlab, NetBox, LLDP, or config_db.json")
           ->type_name("FILE")
           ->excludes(file);
-  for (const auto& [name, value, text] :
-       {std::tuple("--speed", &command.defaults.speed, "of links whose speed the imported files do not give"),
-        std::tuple("--cable", &command.defaults.cable, "of links whose length they do not give"),
-        std::tuple("--model", &command.defaults.model, "of switches whose model they do not give")})
-    app.add_option(name, *value, text)->needs(imported)->capture_default_str();
+  for (const auto& [name, value, type, text] :
+       {std::tuple("--speed", &command.defaults.speed, "SPEED",
+                   "of links whose speed the imported files do not give"),
+        std::tuple("--cable", &command.defaults.cable, "LENGTH", "of links whose length they do not give"),
+        std::tuple("--model", &command.defaults.model, "MODEL", "of switches whose model they do not give")})
+    app.add_option(name, *value, text)->type_name(type)->needs(imported)->capture_default_str();
   app.add_flag("--strict", command.strict, "exit with 1 on warnings, too");
   app.add_flag("--no-failures", command.no_failures, "do not look for deadlocks after failed links");
   app.add_flag("--models", command.models, "list the built-in switch models, and exit");
