@@ -18,6 +18,7 @@ LIMIT_S = 300  # of one test program
 TESTS = ("kv_redis_replica_test", "kv_redis_dump_test", "kv_redis_cluster_test", "kv_sentinel_test")
 DIFFERENT = {
     "RedisClusterConnections.are_made_with_tls": "wants a valkey-server that is built with TLS",
+    "RedisTlsReplication.*": "the same",
 }
 
 
