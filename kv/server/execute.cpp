@@ -159,10 +159,12 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, not_kept);
     return true;
   }
-  const std::string_view not_replicated = replication->write_refusal();
-  if (!not_replicated.empty() && would_change_data(client, *command)) {
-    reject(client, command, not_replicated);
-    return true;
+  // Asked in this order: with min-replicas-to-write the refusal counts the replicas.
+  if (would_change_data(client, *command)) {
+    if (const std::string_view refusal = replication->write_refusal(); !refusal.empty()) {
+      reject(client, command, refusal);
+      return true;
+    }
   }
   if (!command->has(flag::stale) && replication->refuses_stale_reads()) {
     reject(client, command,
