@@ -32,10 +32,9 @@ inline void begin_looking(SpinPolicy& policy, SpinPolicy::TimePoint now) {
 // False: go to sleep.
 inline bool look_again(SpinPolicy& policy) {
   constexpr int looks_a_yield = 32;
-  constexpr std::chrono::microseconds taken_away{500};  // the core, between two looks
   static thread_local int looks = 0;
   const auto now = SpinPolicy::TimePoint::clock::now(), before = std::exchange(last_look(), now);
-  if (now - before > taken_away) policy.yielded(before, now);
+  if (now - before > waiting::Crowd::long_yield) policy.yielded(before, now);
   if (!policy.look_again(now)) return false;
   if (++looks % looks_a_yield == 0) {
     ::sched_yield();

@@ -5,7 +5,7 @@
 //   very core.
 // - sleep: ask the device to signal, once nothing came for a while, so that an idle engine costs nothing. The
 //   while is `idle_spin`, and longer where that pays (Spin).
-// - sleep at once while the machine is crowded (Crowd): a yield took longer than `idle_spin`.
+// - sleep at once while the machine is crowded (Crowd): a yield took a time slice of another program.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class PollPolicy {
   using TimePoint = std::chrono::steady_clock::time_point;
   enum class Next { yield, sleep };
 
-  explicit PollPolicy(std::chrono::microseconds idle_spin) : spin_(idle_spin), crowd_(idle_spin) {}
+  explicit PollPolicy(std::chrono::microseconds idle_spin) : spin_(idle_spin) {}
 
   // A round ended at `now`; `progress` says whether it found work or was given some.
   Next after_round(TimePoint now, bool progress) {

@@ -21,7 +21,7 @@ class SpinPolicy {
   static constexpr int shortest_rest = 8;   // inputs after which it does not spin
   static constexpr int longest_rest = 512;  // the same
 
-  explicit SpinPolicy(Duration longest) : longest_(longest), crowd_(longest) {}
+  explicit SpinPolicy(Duration longest) : longest_(longest) {}
 
   // Input came. Returns true to look for more, for as long as look_again() says.
   bool worked(TimePoint now) {

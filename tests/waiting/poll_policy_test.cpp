@@ -83,6 +83,12 @@ TEST_F(PollPolicyTest, sleeps_at_once_after_a_yield_that_cost_a_time_slice) {
   EXPECT_EQ(policy.after_round(now + Crowd::shortest, true), Next::yield) << "tries again";
 }
 
+TEST_F(PollPolicyTest, takes_no_interrupt_for_a_crowd) {
+  policy.yielded(now, now + 100us);
+  now += 100us;
+  EXPECT_EQ(policy.after_round(now, true), Next::yield);
+}
+
 TEST_F(PollPolicyTest, says_that_it_is_crowded_until_it_tries_again) {
   EXPECT_FALSE(policy.crowded());
   policy.yielded(now, now + 4ms);
