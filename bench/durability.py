@@ -147,14 +147,15 @@ def main():
     parser.add_argument("--mb", type=int, default=1000, help="values in the tables of loading and snapshots")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--duration", type=float, default=1)
+    parser.add_argument("--tables", default="rates,loading,snapshot", help="of these (default: all)")
     parser.add_argument("--folder", default=tempfile.gettempdir())
     arguments = parser.parse_args()
     arguments.bin = arguments.bin.resolve()
     arguments.programs = {"redis-server": "redis-server", "weir-server": arguments.bin / "weir-server"}
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; medians of {arguments.runs}\n")
-    rates_by_policy(arguments)
-    loading(arguments)
-    snapshot(arguments)
+    tables = {"rates": rates_by_policy, "loading": loading, "snapshot": snapshot}
+    for name in arguments.tables.split(","):
+        tables[name](arguments)
     print(f"\nload average at the end {os.getloadavg()[0]:.1f}")
 
 
