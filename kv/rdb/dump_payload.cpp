@@ -36,6 +36,8 @@ std::optional<std::string_view> unseal(std::string_view payload) {
   // In files a checksum of 0 means "not checked"; in payloads it is always checked.
   if ((version > newest_version && version < first_of_valkey) || sum != checksum(0, summed))
     return std::nullopt;
+  if (version < first_of_valkey && held.starts_with(static_cast<char>(ValueType::hash_of_valkey)))
+    return std::nullopt;
   return held;
 }
 

@@ -140,6 +140,8 @@ class FileReading {
     const Bytes key(in_.text());
     if (in_.failed()) return;
     target_.coming(key.view());
+    if (type == ValueType::hash_of_valkey && version_ < first_of_valkey)
+      return in_.fail(Error::Kind::unsupported, "a hash in the format of a release candidate of Redis 7.4");
     auto value = read_value(in_, type, limits_);
     if (!value) {
       if (in_.error().kind != Error::Kind::truncated)

@@ -36,7 +36,9 @@ enum class ValueType : std::uint8_t {
   stream_2 = 19,
   set_listpack = 20,  // Redis 7.2
   stream_3 = 21,
-  // Redis 7.4; what its release candidates wrote, 22 and 23, Valkey 9 uses for something else.
+  hash_of_valkey =
+      22,  // Valkey 9, a time with each field; release candidates of Redis 7.4 wrote something else
+  // Redis 7.4
   hash_timed = 24,
   hash_timed_listpack = 25,
 };

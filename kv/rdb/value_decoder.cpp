@@ -192,6 +192,19 @@ bool take_timed_hash(Reader& in, Hash& hash, const Limits& limits) {
   return !in.failed();
 }
 
+// Field, value and time, -1 if it has none.
+bool take_hash_of_valkey(Reader& in, Hash& hash, const Limits& limits) {
+  for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
+    const Bytes field(in.text());
+    const Bytes text(in.text());
+    const std::int64_t at_ms = in.milliseconds();
+    if (in.failed()) return false;
+    if (!hash.set(field.view(), text.view(), limits.hash)) in.corrupt("a hash has a field twice");
+    if (at_ms != -1) take_time(in, hash, field.view(), at_ms);
+  }
+  return !in.failed();
+}
+
 // Field, value and time, 0 if it has none.
 bool take_timed_listpack(Reader& in, Hash& hash, const Limits& limits) {
   in.milliseconds();  // the earliest time
@@ -219,6 +232,7 @@ bool take_hash(Reader& in, ValueType type, Hash& hash, const Limits& limits) {
   if (type == ValueType::hash_listpack) return take_all(in, Listpack(in.text()), hash, limits);
   if (type == ValueType::hash_ziplist) return take_all(in, Ziplist(in.text()), hash, limits);
   if (type == ValueType::hash_zipmap) return take_all(in, Zipmap(in.text()), hash, limits);
+  if (type == ValueType::hash_of_valkey) return take_hash_of_valkey(in, hash, limits);
   if (type == ValueType::hash_timed) return take_timed_hash(in, hash, limits);
   if (type == ValueType::hash_timed_listpack) return take_timed_listpack(in, hash, limits);
   for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
@@ -272,6 +286,7 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::hash_zipmap:
     case ValueType::hash_ziplist:
     case ValueType::hash_listpack:
+    case ValueType::hash_of_valkey:
     case ValueType::hash_timed:
     case ValueType::hash_timed_listpack: {
       Hash hash;

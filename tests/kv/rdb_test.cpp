@@ -184,6 +184,10 @@ std::vector<Form> forms() {
                            "c\x00\x00\xff",
                            13)),
        "a bb c  "},
+      {"hash_of_valkey", ValueType::hash_of_valkey,
+       "\x02" + text_of("a") + text_of("1") + number(~0ull, 8) + text_of("b") + text_of("2") +
+           number(4'000'000'000'000, 8),
+       "a 1 b 2 @4000000000000 "},
       {"hash_timed", ValueType::hash_timed,
        number(4'000'000'000'000, 8) + "\x03" + std::string(1, '\0') + text_of("a") + text_of("1") + "\x08" +
            text_of("b") + text_of("2") + "\x01" + text_of("c") + text_of("3"),
@@ -280,6 +284,13 @@ const Hostile hostile_rows[] = {
     {"no_length", ValueType::list, "\x90", Error::Kind::corrupt},
     {"member_twice", ValueType::set, "\x02\x01x\x01x", Error::Kind::corrupt},
     {"field_twice", ValueType::hash, "\x02\x01x\x01x\x01x\x01x", Error::Kind::corrupt},
+    {"field_twice_in_a_hash_of_valkey", ValueType::hash_of_valkey,
+     "\x02" + std::string(2, '\0') + number(~0ull, 8) + std::string(2, '\0') + number(~0ull, 8),
+     Error::Kind::corrupt},
+    {"field_with_a_negative_time_in_a_hash_of_valkey", ValueType::hash_of_valkey,
+     "\x01" + std::string(2, '\0') + number(~1ull, 8), Error::Kind::corrupt},
+    {"hash_of_valkey_without_its_last_time", ValueType::hash_of_valkey, std::string("\x01\0\0", 3),
+     Error::Kind::truncated},
     {"timed_field_twice", ValueType::hash_timed,
      std::string("\x01\0\0\0\0\0\0\0\x02\x01\x01x\x01x\x00\x01x\x01x", 19), Error::Kind::corrupt},
     {"field_with_a_time_beyond_all", ValueType::hash_timed,
@@ -462,6 +473,42 @@ TEST(RdbFile, of_a_node_of_a_valkey_cluster_is_read) {
   const auto done = read_file(source, {}, Checked::yes, target);
   ASSERT_TRUE(done) << done.error().what;
   EXPECT_EQ(target.all, "db 0 \nkey foo bar \n");
+}
+
+// Release candidates of Redis 7.4 used Valkey's number of such a hash for a format of their own.
+TEST(RdbFile, has_hashes_of_valkey_only_in_a_version_of_valkey) {
+  const std::pair<std::string, std::string> rows[] = {{"VALKEY080", "key h f v @4000000000000 \n"},
+                                                      {"REDIS0012", ""}};
+  for (const auto& [header, noted] : rows) {
+    Encoded out;
+    out.put_raw(header);
+    out.put_type(ValueType::hash_of_valkey);
+    out.put_text("h");
+    out.put_length(1);
+    out.put_text("f");
+    out.put_text("v");
+    out.put_milliseconds(4'000'000'000'000);
+    std::string bytes;
+    out.finish(Compression::none, bytes);
+    Drops source(bytes + end_of_file(checksum(0, bytes), true), 1000);
+    Noted target;
+    const auto done = read_file(source, {}, Checked::yes, target);
+    EXPECT_EQ(target.all, noted);
+    EXPECT_EQ(done.has_value(), !noted.empty());
+    if (!done) {
+      EXPECT_EQ(done.error().kind, Error::Kind::unsupported);
+    }
+  }
+}
+
+TEST(RdbPayload, has_hashes_of_valkey_only_in_a_version_of_valkey) {
+  for (const int version : {12, 80}) {
+    std::string payload = std::string(1, static_cast<char>(ValueType::hash_of_valkey)) + "\x01" +
+                          text_of("f") + text_of("v") + number(~0ull, 8) +
+                          number(static_cast<std::uint64_t>(version), 2);
+    payload += number(checksum(0, payload), 8);
+    EXPECT_EQ(unseal(payload).has_value(), version == 80) << version;
+  }
 }
 
 TEST(RdbFile, of_a_newer_version_is_refused_by_its_number) {
