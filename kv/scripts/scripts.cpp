@@ -2,10 +2,12 @@
 
 #include <array>
 #include <asio/post.hpp>
+#include <boost/container/small_vector.hpp>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <deque>
-#include <vector>
+#include <forward_list>
 
 #include "kv/aof/kept.hpp"
 #include "kv/effects/effects.hpp"
@@ -30,7 +32,17 @@ constexpr std::string_view killed_text =
     "ERR Error running script: Script killed by user with SCRIPT KILL...";
 constexpr const char* this_name = "weir.scripts";
 
-// The arguments of redis.call as words. Numbers are formatted as in Redis.
+// What "%.17g" writes, as in Redis.
+std::string text_of(lua_Number number) {
+  char digits[64];
+  constexpr lua_Number exact = 1e15;  // whole numbers below it are written without an exponent
+  const bool whole = number > -exact && number < exact && number == std::trunc(number);
+  if (whole && !(number == 0 && std::signbit(number)))
+    return {digits, std::to_chars(digits, std::end(digits), static_cast<std::int64_t>(number)).ptr};
+  return {digits, static_cast<std::size_t>(std::snprintf(digits, sizeof digits, "%.17g", number))};
+}
+
+// The arguments of redis.call as words. Few of them take no memory of their own.
 class Words {
  public:
   // False: an argument is neither text nor number.
@@ -39,9 +51,7 @@ class Words {
     words_.reserve(static_cast<std::size_t>(count));
     for (int i = 1; i <= count; ++i) {
       if (lua_type(lua, i) == LUA_TNUMBER) {
-        char digits[64];
-        const int size = std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, i));
-        words_.push_back({numbers_.emplace_back(digits, static_cast<std::size_t>(size)), nullptr});
+        words_.push_back({numbers_.emplace_front(text_of(lua_tonumber(lua, i))), nullptr});
       } else if (lua_type(lua, i) == LUA_TSTRING) {
         words_.push_back({text_at(lua, i), nullptr});
       } else {
@@ -50,11 +60,11 @@ class Words {
     }
     return true;
   }
-  Arguments arguments() const { return words_; }
+  Arguments arguments() const { return {words_.data(), words_.size()}; }
 
  private:
-  std::deque<std::string> numbers_;
-  std::vector<Argument> words_;
+  std::forward_list<std::string> numbers_;
+  boost::container::small_vector<Argument, 8> words_;
 };
 
 std::string take_bytes(ReplyQueue& queue) {
