@@ -14,11 +14,14 @@
 #include <cstdio>
 
 #include "preload/next_call.hpp"
+#include "sockets/connection_objects.hpp"
 #include "sockets/connections.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/settings.hpp"
 
 using weir::sockets::Connection;
 using weir::sockets::Connections;
+using weir::sockets::Descriptors;
 using weir::sockets::is_out_of_the_way;
 using weir::sockets::Reason;
 using weir::sockets::Use;
@@ -34,11 +37,11 @@ void closing(int fd) {
 }
 
 void close_all(unsigned first, unsigned last) {
-  for (int fd; (fd = Connections::next_known(first, last)) >= 0;) closing(fd);
+  for (int fd; (fd = Descriptors::next_known(first, last)) >= 0;) closing(fd);
 }
 
 int copied(int fd, int copy) {
-  if (copy >= 0 && Connections::is_known(fd)) Connections::copied(fd, copy);
+  if (copy >= 0 && Descriptors::is_known(fd)) Connections::copied(fd, copy);
   return copy;
 }
 
@@ -185,7 +188,7 @@ int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  return Connections::is_known(fd) ? fcntl_of(call, fd, command, argument) : call(fd, command, argument);
+  return Descriptors::is_known(fd) ? fcntl_of(call, fd, command, argument) : call(fd, command, argument);
 }
 
 int fcntl64(int fd, int command, ...) {
@@ -194,7 +197,7 @@ int fcntl64(int fd, int command, ...) {
   va_start(arguments, command);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  return Connections::is_known(fd) ? fcntl_of(call, fd, command, argument) : call(fd, command, argument);
+  return Descriptors::is_known(fd) ? fcntl_of(call, fd, command, argument) : call(fd, command, argument);
 }
 
 int ioctl(int fd, unsigned long request, ...) noexcept {
@@ -203,7 +206,7 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
   va_start(arguments, request);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  if (!Connections::is_known(fd)) return call(fd, request, argument);
+  if (!Descriptors::is_known(fd)) return call(fd, request, argument);
   const Use use(fd);
   if (use && request == FIOASYNC && argument != nullptr && *static_cast<int*>(argument) != 0)
     use->stay(fd, Reason::signal_driven);
@@ -220,7 +223,7 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
 
 int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
   WEIR_NEXT(int(int, int, int, const void*, socklen_t), setsockopt);
-  if (Connections::is_known(fd) && is_for_tcp_alone(level, name)) stay(fd, Reason::socket_option);
+  if (Descriptors::is_known(fd) && is_for_tcp_alone(level, name)) stay(fd, Reason::socket_option);
   return call(fd, level, name, value, size);
 }
 

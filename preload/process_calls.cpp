@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "preload/next_call.hpp"
+#include "sockets/connection_objects.hpp"
 #include "sockets/connections.hpp"
 #include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/settings.hpp"
 
 using weir::sockets::Connection;
+using weir::sockets::ConnectionObjects;
 using weir::sockets::Connections;
 using weir::sockets::Reason;
 
@@ -28,7 +30,7 @@ namespace {
 // Connections that stay open in an executed or spawned program return to TCP first.
 void before_spawn() {
   const int before = errno;
-  Connections::each([](int fd, Connection& it) {
+  ConnectionObjects::each([](int fd, Connection& it) {
     if (it.plain() || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) return;
     it.stay(fd, Reason::exec);
   });

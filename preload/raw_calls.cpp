@@ -16,10 +16,12 @@
 #include <optional>
 
 #include "preload/next_call.hpp"
-#include "sockets/connections.hpp"
+#include "sockets/connection_objects.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/runtime.hpp"
 
-using weir::sockets::Connections;
+using weir::sockets::ConnectionObjects;
+using weir::sockets::Descriptors;
 using weir::sockets::Reason;
 
 namespace {
@@ -80,7 +82,7 @@ std::optional<long> on_ours(long number, const Words& a) {
 }
 
 // We cannot see what the kernel does for an io_uring, so every connection stays on TCP.
-void everything_stays() { Connections::all_stay(Reason::io_uring); }
+void everything_stays() { ConnectionObjects::all_stay(Reason::io_uring); }
 
 // liburing makes its system calls by its own instructions, so its functions are hidden too. The look-up also
 // finds a liburing that was loaded only for a plugin.
@@ -136,7 +138,7 @@ long syscall(long number, ...) noexcept {
     }
     default:
       if (const auto fd = static_cast<int>(a[0]);
-          Connections::is_known(fd) || weir::sockets::is_out_of_the_way(fd))
+          Descriptors::is_known(fd) || weir::sockets::is_out_of_the_way(fd))
         if (const auto result = on_ours(number, a)) return *result;
   }
   return call(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -15,12 +15,15 @@
 #include <vector>
 
 #include "preload/next_call.hpp"
+#include "sockets/connection_objects.hpp"
 #include "sockets/connections.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/system_calls.hpp"
 
 using weir::sockets::Connection;
 using weir::sockets::Connections;
+using weir::sockets::Descriptors;
 using weir::sockets::Gate;
 using weir::sockets::Reason;
 using weir::sockets::Use;
@@ -30,7 +33,7 @@ namespace {
 using Pieces = std::span<const iovec>;
 
 bool leave_alone(int fd) {
-  const Connection* const it = Connections::find(fd);
+  const Connection* const it = Descriptors::find(fd);
   return it == nullptr || it->plain();
 }
 
@@ -83,7 +86,7 @@ ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
       use->note_received(into, static_cast<std::size_t>(got));
     }
   }
-  if (got > 0) use->consider(fd);
+  if (got > 0) Connections::consider(fd, *use);
   return got;
 }
 
@@ -108,7 +111,7 @@ ssize_t send(int fd, Pieces from, int flags, Plain plain) {
     sent = plain();
     if (sent > 0) use->note_sent(from, static_cast<std::size_t>(sent));
   }
-  if (sent > 0) use->consider(fd);
+  if (sent > 0) Connections::consider(fd, *use);
   return sent;
 }
 

@@ -10,6 +10,7 @@
 
 #include "preload/next_call.hpp"
 #include "sockets/connections.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/event_set.hpp"
 #include "sockets/poll.hpp"
 
@@ -151,27 +152,27 @@ int epoll_create(int size) noexcept {
 
 int epoll_ctl(int epfd, int operation, int fd, epoll_event* event) noexcept {
   WEIR_NEXT(int(int, int, int, epoll_event*), epoll_ctl);
-  EventSet* const set = Connections::find_set(epfd);
+  EventSet* const set = Descriptors::find_set(epfd);
   return set != nullptr ? set->control(operation, fd, event) : call(epfd, operation, fd, event);
 }
 
 int epoll_wait(int epfd, epoll_event* events, int most, int timeout) {
   WEIR_NEXT(int(int, epoll_event*, int, int), epoll_wait);
-  EventSet* const set = Connections::find_set(epfd);
+  EventSet* const set = Descriptors::find_set(epfd);
   return set != nullptr ? set->wait(events, most, of_milliseconds(timeout), nullptr)
                         : call(epfd, events, most, timeout);
 }
 
 int epoll_pwait(int epfd, epoll_event* events, int most, int timeout, const sigset_t* mask) {
   WEIR_NEXT(int(int, epoll_event*, int, int, const sigset_t*), epoll_pwait);
-  EventSet* const set = Connections::find_set(epfd);
+  EventSet* const set = Descriptors::find_set(epfd);
   return set != nullptr ? set->wait(events, most, of_milliseconds(timeout), mask)
                         : call(epfd, events, most, timeout, mask);
 }
 
 int epoll_pwait2(int epfd, epoll_event* events, int most, const timespec* timeout, const sigset_t* mask) {
   WEIR_NEXT(int(int, epoll_event*, int, const timespec*, const sigset_t*), epoll_pwait2);
-  EventSet* const set = Connections::find_set(epfd);
+  EventSet* const set = Descriptors::find_set(epfd);
   return set != nullptr && valid(timeout) ? set->wait(events, most, of(timeout), mask)
                                           : call(epfd, events, most, timeout, mask);
 }

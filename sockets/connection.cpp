@@ -7,12 +7,10 @@
 #include <cerrno>
 #include <chrono>
 
-#include "sockets/event_set.hpp"
 #include "sockets/far_arrivals.hpp"
 #include "sockets/interruption.hpp"
 #include "sockets/kernel_counts.hpp"
 #include "sockets/runtime.hpp"
-#include "sockets/service.hpp"
 #include "sockets/settings.hpp"
 #include "sockets/spin.hpp"
 #include "sockets/system_calls.hpp"
@@ -52,23 +50,21 @@ void Connection::note_sent(std::span<const iovec> from, std::size_t bytes) {
   record_->end.sent_tcp.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void Connection::consider(int fd) {
+Connection::Next Connection::consider(int fd) {
   const auto calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
   const Life now = life();
   if (now == Life::ready) {
     // The proof fails while bytes come in, so a busy stream is not checked at every call.
-    if (calls < 64 || calls % 16 == 0) engage(fd);
-    return;
+    const bool engages = (calls < 64 || calls % 16 == 0) && engage(fd);
+    return engages ? Next::tell_sets : Next::nothing;
   }
   const auto& end = record_->end;
-  if (now == Life::agreeing) {
-    if (calls % 4096 == 0) service_reconsiders(*this);
-    return;
-  }
+  if (now == Life::agreeing) return calls % 4096 == 0 ? Next::seek_for_too_long : Next::nothing;
   if (now != Life::observed || calls < settings().after_calls || stays() != Reason::none ||
       end.sent.load(std::memory_order_relaxed) + end.received.load(std::memory_order_relaxed) < least_bytes ||
       record_->holders.load() != 1)
-    return;
+    return Next::nothing;
+  Next next = Next::nothing;
   const int before = errno;
   const auto ends = ends_of(fd);
   if (!ends || (ends->far && !settings().peers.have(ends->peer().address))) {
@@ -83,40 +79,36 @@ void Connection::consider(int fd) {
       far_ = ends->far;
       fd_.store(fd);
       since_ = std::chrono::steady_clock::now();
-      if (!service_agrees(*this)) stay(fd, Reason::table);
+      next = Next::seek_peer;
     }
   }
   errno = before;
+  return next;
 }
 
-void Connection::engage(int fd) {
+bool Connection::engage(int fd) {
   const int before = errno;
   {
     Gate sends(record_->send_gate), receives(record_->receive_gate);
     if (!sends.try_exclusive() || !receives.try_exclusive() || life() != Life::ready ||
         stays() != Reason::none || record_->holders.load() != 1)
-      return;
+      return false;
     const auto counts = kernel_counts(fd);
     errno = before;
-    if (!counts || !counts->established) return;
+    if (!counts || !counts->established) return false;
     if (counts->written != record_->end.sent_tcp.load() || counts->read != record_->end.received_tcp.load()) {
       record_->stays.store(static_cast<std::uint32_t>(Reason::unseen_calls));
       place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::unseen_calls));
       trace("descriptor %d %s", fd, text(Reason::unseen_calls));
-      return;
+      return false;
     }
     life_.store(Life::engaged, std::memory_order_release);
     place_.mine().receives.store(1);
     link_->tell();
   }
   trace("descriptor %d may change to RDMA", fd);
-  std::vector<Registration> registered;
-  {
-    const std::scoped_lock lock(registrations_mutex_);
-    registered = registrations_;
-  }
-  for (const auto& one : registered) one.set->engaged(one.fd);
   errno = before;
+  return true;
 }
 
 bool Connection::gets_by_ring() const {

@@ -8,7 +8,7 @@
 //
 // Threading: any thread. A direction's gate guards its positions; the service thread holds `agreement_`.
 // Objects are never freed, only reused, so a thread may look at one while another thread closes it
-// (`Use` in connections.hpp).
+// (`Use` in connection_objects.hpp).
 #pragma once
 
 #include <sys/uio.h>
@@ -71,8 +71,15 @@ class Connection final : public FarEnd {
   // For an observed connection: what a system call of the program did.
   void note_received(std::span<const iovec> into, std::size_t bytes);
   void note_sent(std::span<const iovec> from, std::size_t bytes);
-  // After each call on an observed connection: looks for a peer when it is time, engages when all is ready.
-  void consider(int fd);
+  // After each call on an observed connection: begins to look for a peer when it is time, engages when all is
+  // ready. Returns what the caller must do for it.
+  enum class Next {
+    nothing,
+    seek_peer,          // hand it to the service
+    seek_for_too_long,  // the service gives up if it has looked for too long
+    tell_sets           // it is engaged now, which sets that hold it must know
+  };
+  Next consider(int fd);
 
   // Returns to TCP for good. If the descriptor leaves our sight, this also fetches back the bytes that the
   // peer sent and nobody has read; it takes a round trip to the peer, at most a second. Otherwise those bytes
@@ -110,6 +117,7 @@ class Connection final : public FarEnd {
   std::vector<Registration>& registrations() { return registrations_; }
 
  private:
+  friend class ConnectionObjects;
   friend class Connections;
   friend class Service;
 
@@ -137,7 +145,7 @@ class Connection final : public FarEnd {
   void far_failed(Reason why) override;
   void give_up(Reason why);
 
-  void engage(int fd);
+  bool engage(int fd);
   bool leaves_process(Reason why) const;
   bool may_enter_ring(int fd, const Outgoing& out);
   Outgoing outgoing();

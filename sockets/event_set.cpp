@@ -6,7 +6,8 @@
 #include <climits>
 #include <utility>
 
-#include "sockets/connections.hpp"
+#include "sockets/connection.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/far_arrivals.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/system_calls.hpp"
@@ -41,8 +42,8 @@ int merge(epoll_event* events, int have, int more) {
 }  // namespace
 
 int EventSet::control(int operation, int fd, epoll_event* event) {
-  Connection* const connection = Connections::find(fd);
-  if (EventSet* inner = Connections::find_set(fd); inner != nullptr && operation == EPOLL_CTL_ADD)
+  Connection* const connection = Descriptors::find(fd);
+  if (EventSet* inner = Descriptors::find_set(fd); inner != nullptr && operation == EPOLL_CTL_ADD)
     inner->nested();
   if (connection == nullptr) return system_calls().epoll_ctl(fd_, operation, fd, event);
   const std::scoped_lock lock(mutex_);
@@ -104,6 +105,15 @@ void EventSet::forget_everywhere(Connection& connection, int fd) {
     const std::scoped_lock lock(set->mutex_);
     set->forget(fd);
   }
+}
+
+void EventSet::engaged_everywhere(Connection& connection) {
+  std::vector<Connection::Registration> registered;
+  {
+    const std::scoped_lock lock(connection.registrations_mutex());
+    registered = connection.registrations();
+  }
+  for (const auto& one : registered) one.set->engaged(one.fd);
 }
 
 void EventSet::engaged(int fd) {

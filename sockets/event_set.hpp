@@ -34,10 +34,12 @@ class EventSet {
 
   int control(int operation, int fd, epoll_event* event);
   int wait(epoll_event* events, int most, Timeout timeout, const sigset_t* mask);
-  void engaged(int fd);  // that descriptor's connection has just engaged
-  void nested();         // somebody waits on this set's own descriptor
-  void close();          // the set is closed, and this object with it
+  void nested();  // somebody waits on this set's own descriptor
+  void close();   // the set is closed, and this object with it
   void become_childs();
+  // For every set that holds the connection: it has just engaged, or a descriptor of it is about to be
+  // closed.
+  static void engaged_everywhere(Connection& connection);
   static void forget_everywhere(Connection& connection, int fd);
 
  private:
@@ -53,6 +55,7 @@ class EventSet {
   };
 
   void forget(int fd);
+  void engaged(int fd);  // the connection of that member
   void engage(Member& member);
   void mark_ready(Member& member);
   int collect(std::span<epoll_event> into);

@@ -5,7 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "sockets/connections.hpp"
+#include "sockets/connection_objects.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/event_set.hpp"
 #include "sockets/far_arrivals.hpp"
 #include "sockets/runtime.hpp"
@@ -115,7 +116,7 @@ class Observed {
  public:
   explicit Observed(std::span<const pollfd> fds) {
     for (const pollfd& one : fds) {
-      Connection* const it = Connections::find(one.fd);
+      Connection* const it = Descriptors::find(one.fd);
       if (it == nullptr || it->plain()) continue;
       auto use = std::make_unique<Use>(one.fd);
       if (!*use) continue;
@@ -146,8 +147,8 @@ class Observed {
 
 bool concerns_us(std::span<const pollfd> fds) {
   return std::ranges::any_of(fds, [](const pollfd& one) {
-    if (!Connections::is_known(one.fd)) return false;
-    const Connection* const it = Connections::find(one.fd);
+    if (!Descriptors::is_known(one.fd)) return false;
+    const Connection* const it = Descriptors::find(one.fd);
     return it == nullptr || !it->plain();
   });
 }
@@ -156,7 +157,7 @@ int wait_for_any(std::span<pollfd> fds, Timeout timeout, const sigset_t* mask) {
   using Clock = std::chrono::steady_clock;
   const auto begun = Clock::now();
   for (const pollfd& one : fds)
-    if (EventSet* set = Connections::find_set(one.fd)) set->nested();
+    if (EventSet* set = Descriptors::find_set(one.fd)) set->nested();
   SpinPolicy& spin = thread_spin();
   begin_looking(spin, begun);
   for (bool first = true;; first = false) {

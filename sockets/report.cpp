@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "sockets/connections.hpp"
+#include "sockets/connection_objects.hpp"
 
 namespace weir::sockets {
 namespace {
@@ -80,7 +80,7 @@ std::string report() {
     const std::scoped_lock lock(sums_mutex());
     all = ended;
   }
-  Connections::each_once([&](int, const Connection& it) { add(all, it); });
+  ConnectionObjects::each_once([&](int, const Connection& it) { add(all, it); });
   const auto most = std::ranges::max_element(all.why_not);
   const Reason why = *most > 0 ? static_cast<Reason>(most - all.why_not.begin()) : Reason::none;
   const std::string begin = std::string("weir sockets: ") + program_invocation_short_name + "[" +

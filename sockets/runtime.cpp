@@ -1,15 +1,14 @@
 #include "sockets/runtime.hpp"
 
-#include <pthread.h>
-
 #include <array>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 
-#include "sockets/connections.hpp"
 #include "sockets/device.hpp"
-#include "sockets/service.hpp"
+#include "sockets/held_signals.hpp"
 #include "sockets/settings.hpp"
 
 namespace weir::sockets {
@@ -40,18 +39,16 @@ struct ThreadWaiter {
 
 thread_local ThreadWaiter thread_waiter;
 
-void in_child() {
+}  // namespace
+
+void runtime_forgets_parent() {
   generation.fetch_add(1);
   Shared& all = shared();
   // The parent's table stays mapped: connections of the parent still use their entries there.
   (void)all.table.release();
   new (&all) Shared;
   the_table.store(nullptr);
-  service_forgets_parent();
-  Connections::after_fork_in_child();
 }
-
-}  // namespace
 
 Table* table() {
   if (Table* const known = the_table.load(std::memory_order_acquire)) return known;
@@ -111,12 +108,6 @@ LentWaiter::~LentWaiter() {
   const Section section;
   if (own_ == nullptr && waiter_ != nullptr) thread_waiter.lent = false;
   own_.reset();
-}
-
-void watch_forks() {
-  static const bool once =
-      ::pthread_atfork(Connections::before_fork, Connections::after_fork_in_parent, in_child) == 0;
-  (void)once;
 }
 
 }  // namespace weir::sockets

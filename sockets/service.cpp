@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "sockets/connections.hpp"
+#include "sockets/connection_objects.hpp"
 #include "sockets/far_pairing.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/system_calls.hpp"
@@ -156,13 +156,13 @@ void Service::round() {
     std::erase(known_, it);
     far_.forget(*it);
     it->end();
-    Connections::recycle(*it);
+    ConnectionObjects::recycle(*it);
   }
   for (Connection* it : again)
     if (std::ranges::find(known_, it) != known_.end()) it->reconsider();
   if (table()->is_put_back() && !put_back_) {
     put_back_ = true;
-    Connections::all_stay(Reason::operator_said);
+    ConnectionObjects::all_stay(Reason::operator_said);
   }
   for (Connection* it : known_) {
     if (it->life() == Connection::Life::agreeing) {

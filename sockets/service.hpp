@@ -11,6 +11,5 @@ bool service_agrees(Connection&);       // starts to look for the peer; false: t
 void service_reconsiders(Connection&);  // gives up if it has looked for too long
 void service_ends(Connection&);         // closed: frees what it holds
 void service_forgets_parent();          // in a child of fork()
-void watch_forks();                     // registers the handlers once
 
 }  // namespace weir::sockets

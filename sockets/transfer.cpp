@@ -7,7 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "sockets/connections.hpp"
+#include "sockets/connection.hpp"
+#include "sockets/descriptors.hpp"
 #include "sockets/kernel_counts.hpp"
 #include "sockets/link.hpp"
 #include "sockets/pieces.hpp"
@@ -192,7 +193,7 @@ ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
       if (done > 0) break;
       return failed(error);
     }
-    if (Connections::find(fd) != this) return failed(EBADF);  // closed meanwhile; the number may be reused
+    if (Descriptors::find(fd) != this) return failed(EBADF);  // closed meanwhile; the number may be reused
   }
   errno = before;
   return static_cast<ssize_t>(done);
@@ -376,7 +377,7 @@ ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
     }
     if (errno == EAGAIN && blocks(fd, flags)) {
       int error = 0;
-      if (wait(fd, true, error) && Connections::find(fd) == this) continue;
+      if (wait(fd, true, error) && Descriptors::find(fd) == this) continue;
       if (error == 0) error = EBADF;
       errno = error;
     }
