@@ -3,7 +3,8 @@
 // requester: its WQEs are executed in turn, like datagrams (requester.cpp), and cut into packets.
 //
 // The requester is used under the queue pair's send lock, the responder under `arriving`. Neither lock is
-// taken while the other is held, except by reset, which takes the send lock first.
+// taken while the other is held, except by reset, by modify and by a sender that acknowledges: these take the
+// send lock first.
 #pragma once
 
 #include <atomic>

@@ -5,8 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "rnic/between_hosts/packet_batch.hpp"
-
 namespace weir::rnic {
 namespace {
 
@@ -130,7 +128,8 @@ void PacketSide::execute() {
   packet::Outgoing packet;
   PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
   packet.room = room;
-  while (requester.next_packet(now_ns, packet)) {
+  for (bool first = true; requester.next_packet(now_ns, packet); first = false) {
+    if (first) acknowledge_in(batch, path);
     if (!batch.add(packet)) requester.unreadable(packet);
     packet.room = room;
   }
@@ -141,6 +140,17 @@ void PacketSide::execute() {
   const bool waits = !requester.idle() || requester.waits_for_window();
   if (waits && !std::exchange(path.noted, true)) qp_.whole.note_parked();
   run_timer(now_ns);
+}
+
+// A program that has a message may answer it before the thread that received it acknowledges it. Others count
+// on the order in which NICs send: on having the completion of a SEND when they have the answer to it.
+void PacketSide::acknowledge_in(PacketBatch& batch, PacketPath& path) {
+  if (!path.arriving.lock_soon()) return;
+  const std::lock_guard lock(path.arriving, std::adopt_lock);
+  packet::Outgoing packet;
+  if (!path.responder || !path.responder->acknowledges_next() || !path.responder->next_packet(packet)) return;
+  batch.add(packet);
+  count_answers(path, 1, 0);
 }
 
 // The timer keeps running when its deadline moves. If it fires early, it is started again.
@@ -176,7 +186,7 @@ void PacketSide::count_sends() {
   qp_.counters.answers_unwanted.add(grown(now.stray, was.stray));
 }
 
-// Called by the receiving thread. `sent` counts answers, `again` the replays among them.
+// With `arriving` held. `sent` counts answers, `again` the replays among them.
 void PacketSide::count_answers(PacketPath& path, std::uint64_t sent, std::uint64_t again) {
   qp_.counters.answers_out.add(sent);
   qp_.counters.answers_again.add(again);

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "rnic/between_hosts/arrived_packet.hpp"
+#include "rnic/between_hosts/packet_batch.hpp"
 #include "rnic/between_hosts/packet_path.hpp"
 
 namespace weir::rnic {
@@ -58,6 +59,7 @@ class PacketSide {
 
  private:
   bool may_send() const;
+  void acknowledge_in(PacketBatch&, PacketPath&);
   void run_timer(std::uint64_t now_ns);
   void count_sends();
   void count_answers(PacketPath&, std::uint64_t sent, std::uint64_t again);

@@ -29,6 +29,19 @@ class SpinLock {
   bool try_lock() {
     return !held_.load(std::memory_order_seq_cst) && !held_.exchange(true, std::memory_order_seq_cst);
   }
+  // Gives up after some tries and yields: for a thread that has another way, or that holds a lock for which
+  // this one's holder could wait.
+  bool lock_soon() {
+    constexpr int busy_tries = 200, yielding_tries = 50;
+    for (int tries = 0; tries < busy_tries + yielding_tries; ++tries) {
+      if (try_lock()) return true;
+      if (tries < busy_tries)
+        cpu_relax();
+      else
+        sched_yield();
+    }
+    return false;
+  }
   void unlock() { held_.store(false, std::memory_order_release); }
   // For a holder that afterwards checks whether a thread that failed try_lock() left it work. That thread
   // stores its request and then tries the lock; we free the lock and then load the request. Either it gets

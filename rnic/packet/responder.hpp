@@ -45,6 +45,8 @@ class Responder {
   // received packets is worked off.
   bool next_packet(Outgoing&);
   bool has_packet() const;
+  // The next is an ACK or a NAK: there are no responses in front of it.
+  bool acknowledges_next() const { return responses_.empty() && (negative_ || ack_owed_); }
   // Memory of a READ response that next_packet() gave cannot be read: it was not sent. NAK 3.
   void unreadable(const Outgoing&);
 

@@ -1,7 +1,5 @@
 #include "rnic/queue_pair/queue_pair.hpp"
 
-#include <sched.h>
-
 #include <mutex>
 #include <utility>
 
@@ -15,20 +13,6 @@ QpConfig xrc_recv_config(std::uint64_t xrcd) {
   config.type = QpType::xrc_recv;
   config.xrcd = xrcd;
   return config;
-}
-
-// Waits only briefly: the lock's holder may be the application between ibv_wr_start and ibv_wr_complete. A
-// packet dropped for that is a lost packet like any other.
-bool lock_soon(SpinLock& lock) {
-  constexpr int busy_tries = 200, yielding_tries = 50;
-  for (int tries = 0; tries < busy_tries + yielding_tries; ++tries) {
-    if (lock.try_lock()) return true;
-    if (tries < busy_tries)
-      cpu_relax();
-    else
-      sched_yield();
-  }
-  return false;
 }
 
 }  // namespace
@@ -233,7 +217,9 @@ void QueuePair::receive_packet(const ArrivedPacket& arrived) {
   }
   const std::shared_ptr<PacketPath> answered = packets_.receive(arrived);
   if (answered == nullptr) return;
-  if (!lock_soon(sends_.lock())) return qp_.counters.requests_dropped.add(1);
+  // The lock's holder may be the application between ibv_wr_start and ibv_wr_complete. A packet dropped for
+  // that is a lost packet like any other.
+  if (!sends_.lock().lock_soon()) return qp_.counters.requests_dropped.add(1);
   if (packets_.is_current(answered)) packets_.receive_answer(arrived);
   unlock_sends();
 }
@@ -243,7 +229,7 @@ void QueuePair::answer_packets() {
   const std::shared_ptr<PacketPath> path = packets_.current();
   if (path == nullptr) return;
   packets_.answer(*path);
-  if (!lock_soon(sends_.lock())) {
+  if (!sends_.lock().lock_soon()) {
     (void)resume();  // the thread that holds the lock resumes afterwards
     return;
   }

@@ -77,6 +77,40 @@ TEST_F(TwoHosts, a_write_with_immediate_completes_a_receive_behind_its_bytes) {
   EXPECT_TRUE(completed(a->poll_send(), 6));
 }
 
+// Of two messages in one batch, the first one is answered while the second one is being copied.
+TEST_F(TwoHosts, a_message_is_acknowledged_before_its_answer_is_sent) {
+  connect_hosts();
+  Endpoint other_a(a_nic), other_b(b_nic);
+  other_a.attributes().path = path_from_a();
+  other_b.attributes().path = path_from_b();
+  connect(other_a, other_b);
+  Memory memory(a_nic, 64, all_access, Reach::mapped), theirs(b_nic, 64, all_access, Reach::mapped);
+  Memory copied(b_nic, 64, all_access, Reach::copied);
+  ASSERT_EQ(b->recv(1, {theirs.all()}), PostResult::ok);
+  ASSERT_EQ(a->recv(3, {memory.all()}), PostResult::ok);
+  int copies = 0;
+  host.on_copy = [&] {
+    if (copies++ == 0) {
+      EXPECT_EQ(b->send(4, theirs.all()), PostResult::ok);
+    }
+    return Peer::Transfer::done;
+  };
+  ASSERT_EQ(a->send(5, memory.all()), PostResult::ok);
+  ASSERT_EQ(other_a.write(6, memory.all(), copied.addr(), copied.key()), PostResult::ok);
+  const std::deque<OnWire> sent = std::exchange(wire, {});
+  ASSERT_EQ(sent.size(), 2u);
+  const std::array<PacketDatagram, 2> batch = {datagram_of(sent[0]), datagram_of(sent[1])};
+  b_nic.adapter().take_packets(batch);
+
+  ASSERT_EQ(copies, 1);
+  ASSERT_GE(wire.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    deliver(wire.front());
+    wire.pop_front();
+    EXPECT_TRUE(completed(i == 0 ? a->poll_send() : a->poll_recv(), i == 0 ? 5 : 3)) << "packet " << i;
+  }
+}
+
 TEST_F(TwoHosts, atomics_return_what_was_there_and_happen_once) {
   connect_hosts();
   Memory result(a_nic, 64, all_access, Reach::mapped), word(b_nic, 64, all_access, Reach::mapped);
