@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import tempfile
 
-# In loading order: access to the host's files, the device under test, and its checksum modules.
+# In loading order: access to the host's files, the device under test, its checksum modules, and what makes a wire bad in both
+# directions (impair() in run_wire.py).
 MODULES = ["virtio_pci", "virtio_net", "virtio_rng", "9p", "9pnet_virtio", "overlay", "af_packet",
-           "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm"]
+           "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm",
+           "sch_netem", "sch_ingress", "cls_matchall", "act_mirred", "ifb"]
 NEEDED = ["qemu-system-x86_64", "busybox", "cpio", "depmod", "modprobe", "dpkg-deb", "apt-get", "rdma"]
 HERE = pathlib.Path(__file__).resolve().parent
 

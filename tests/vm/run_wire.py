@@ -36,9 +36,11 @@ INSIDE = "--inside"
 SKIPPED = 77
 
 
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+
 def make_wire():
-    def ip(*words):
-        subprocess.run(["ip", *words], check=True)
     ip("tuntap", "add", "dev", TAP, "mode", "tap")
     ip("link", "set", TAP, "addrgenmode", "none")
     ip("address", "add", f"{ADDRESSES['ipv4']['weir']}/24", "dev", TAP)
@@ -78,6 +80,20 @@ class Guest:
                 return int(place)
         raise Expired(f"no GID of the guest has the address {address}:\n{listed}")
 
+    def impair(self, netem):
+        """Lets netem have what leaves the guest's interface, and what comes to it; "": no longer."""
+        commands = ["tc qdisc del dev eth0 root", "tc qdisc del dev eth0 ingress", "tc qdisc del dev ifb0 root"]
+        if netem:
+            commands = [f"tc qdisc add dev eth0 root netem {netem}", f"tc qdisc add dev ifb0 root netem {netem}", "ip link set ifb0 up",
+                        "tc qdisc add dev eth0 ingress",
+                        "tc filter add dev eth0 ingress matchall action mirred egress redirect dev ifb0"]
+        self.must(" && ".join(commands))
+
+    def must(self, script):
+        done = self._ask("sh", "-c", script)
+        if done.returncode != 0:
+            raise Expired(f"the guest cannot {script}:\n{done.stdout}")
+
     def wait_until_it_listens(self, port, ready, server):
         look = {"tcp": f"ss -ltn | grep -q ':{port} '", "cm": f"rdma resource show cm_id | grep LISTEN | grep -q ':{port} '"}[ready]
         deadline = time.monotonic() + CASE_S
@@ -94,17 +110,20 @@ class Guest:
 
 class Wire:
     def __init__(self, build, guest, scratch):
-        self.weir, self.guest, self.runtime = build / "bin/weir", guest, scratch / "runtime"
+        self.weir, self.guest, self.runtime, self.mtu = build / "bin/weir", guest, scratch / "runtime", wire_cases.Case.mtu
         self.gids = {family: {"weir": index, "guest": guest.gid_of(ends["guest"])} for index, (family, ends) in enumerate(ADDRESSES.items())}
 
     def start(self, case, name, end, host, port):
-        words = [word.format(host=host, port=port, gid=self.gids[case.family][end]) for word in getattr(case, name)]
-        around = [str(self.weir), "run", "--"] if end == "weir" else self.guest.command()
+        own = ADDRESSES[case.family][end]
+        words = [word.format(host=host, own=own, port=port, gid=self.gids[case.family][end]) for word in getattr(case, name)]
+        around = [str(self.weir), "run", "--"] if end == "weir" else self.guest.command("stdbuf", "-oL")
         print(f"$ {shlex.join(words)}    # {name}, {end}", flush=True)
         return Program(f"{name} ({end})", [*around, *words], {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)})
 
     def wait_until_it_listens(self, case, end, port, server):
         ready, _, fixed = case.ready.partition(":")
+        if ready == "prints":
+            return server.wait_until_it_prints(fixed, CASE_S)
         port = fixed or port
         if end == "guest":
             return self.guest.wait_until_it_listens(port, ready, server)
@@ -116,8 +135,25 @@ class Wire:
                 raise Expired(f"{server.name} did not listen on port {port}")
             time.sleep(POLL_S)
 
+    def set_mtu(self, mtu):
+        if mtu == self.mtu:
+            return
+        self.mtu = mtu
+        ip("link", "set", TAP, "mtu", str(mtu))
+        self.guest.must(f"ip link set eth0 mtu {mtu}")
+
     def run(self, case, serves, port):
         """What went wrong; empty: nothing."""
+        self.set_mtu(case.mtu)
+        if not case.wire:
+            return self.run_programs(case, serves, port)
+        self.guest.impair(case.wire)
+        try:
+            return self.run_programs(case, serves, port)
+        finally:
+            self.guest.impair("")
+
+    def run_programs(self, case, serves, port):
         connects = "guest" if serves == "weir" else "weir"
         programs = []
         try:

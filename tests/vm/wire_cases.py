@@ -1,6 +1,7 @@
 """What runs between Weir's NIC and the kernel's Soft-RoCE, each program in both roles. run_wire.py runs it.
 
-{host} is the server's address, {gid} the index of the GID with the address of the end that the command runs at, {port} a port.
+{host} is the server's address, {own} that of the end that the command runs at, {gid} the index of the GID with that address, {port} a
+port.
 Programs that make their own connection to exchange what RDMA needs make it over IPv4; their GIDs are of the case's family.
 """
 import dataclasses
@@ -13,10 +14,12 @@ class Case:
     name: str
     server: list
     client: list
-    ready: str = "tcp"    # where the server listens: "tcp" or "cm" on {port}, or "cm:7174"
+    ready: str = "tcp"    # where the server listens: "tcp" or "cm" on {port}, or "cm:7174"; or "prints:" and what it prints then
     expect: list = ()     # patterns that the client prints
     sizes: list = ()      # perftest: message sizes that each have a row of numbers
     family: str = "ipv4"
+    wire: str = ""        # what netem does to packets of both directions
+    mtu: int = 1500       # of the wire
 
 
 def pingpong(kind, *words):
@@ -34,7 +37,16 @@ def rping(*words):
                 ["rping", "-c", "-a", "{host}", "-p", "{port}", "-C", "10", "-v", *words], ready="cm", expect=[r"^ping data: rdma-ping-9"])
 
 
+def mckey(*words):
+    return ["mckey", "-m", "239.1.1.1", "-b", "{own}", "-c", "1", "-C", "10", *words]
+
+
 ADDRESSED = [pingpong("rc", "-c"), rping("-S", "5000"), perftest("ib_write_bw", 65536)]
+LONG_PACKETS = [pingpong("rc", "-c", "-m", "4096"), rping("-S", "60000"),
+                dataclasses.replace(perftest("ib_write_bw", 65536), expect=[r"Mtu\s*: 4096"])]
+CHECKED = [pingpong("rc", "-c", "-n", "50"), rping("-S", "5000")]  # they look at what arrived
+BAD_WIRES = {"loss": "loss 5%", "duplicate": "duplicate 5%", "corrupt": "corrupt 1%", "reorder": "delay 2ms reorder 25%",
+             "delay": "delay 10ms 5ms"}
 CASES = [
     *ADDRESSED,
     pingpong("uc"),
@@ -51,5 +63,8 @@ CASES = [
     Case("udaddy", ["udaddy", "-b", "{host}"], ["udaddy", "-s", "{host}"], ready="cm:7174", expect=["return status 0"]),
     Case("ucmatose", ["ucmatose", "-b", "{host}", "-p", "{port}"], ["ucmatose", "-s", "{host}", "-p", "{port}"], ready="cm",
          expect=["return status 0"]),
+    Case("mckey", mckey(), mckey("-s"), ready="prints:joined dgid", expect=["return status 0"]),
     *(dataclasses.replace(each, name=f"{each.name}.ipv6", family="ipv6") for each in ADDRESSED),
+    *(dataclasses.replace(each, name=f"{each.name}.mtu_4096", mtu=4200) for each in LONG_PACKETS),
+    *(dataclasses.replace(each, name=f"{each.name}.{what}", wire=netem) for what, netem in BAD_WIRES.items() for each in CHECKED),
 ]
