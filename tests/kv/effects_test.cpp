@@ -126,6 +126,7 @@ TEST(Effects, of_a_blocked_client_follow_those_that_woke_it) {
 
 TEST(Effects, tell_a_key_that_expired_before_the_command_that_found_it) {
   Replayed servers;
+  servers.original.stop_clock();
   servers.call("SET k 5 PX 10");
   servers.original.advance_ms(20);
   servers.call("INCR k");
@@ -135,6 +136,7 @@ TEST(Effects, tell_a_key_that_expired_before_the_command_that_found_it) {
 
 TEST(Effects, tell_keys_that_expire_unseen) {
   Replayed servers;
+  servers.original.stop_clock();
   servers.call("SELECT 1");
   servers.call("SET k 5 PX 10");
   servers.pass_on();
@@ -146,6 +148,7 @@ TEST(Effects, tell_keys_that_expire_unseen) {
 
 TEST(Effects, tell_a_field_that_expired_before_the_command_that_found_it) {
   Replayed servers;
+  servers.original.stop_clock();
   servers.call("HSET h a 5 b 6");
   servers.call("HPEXPIRE h 10 FIELDS 1 a");
   servers.original.run([](Server& s) { s.expires_in_time = false; });
@@ -158,6 +161,7 @@ TEST(Effects, tell_a_field_that_expired_before_the_command_that_found_it) {
 
 TEST(Effects, tell_fields_that_expire_unseen) {
   Replayed servers;
+  servers.original.stop_clock();
   servers.call("SELECT 1");
   servers.call("HSET h a 5 b 6 c 7");
   servers.call("HPEXPIRE h 200000 FIELDS 1 b");

@@ -124,6 +124,7 @@ TEST(RdmaTls, config_set_rdma_tls_port_opens_and_closes_it) {
 
 TEST(RdmaTls, handshake_has_a_time_limit) {
   RunningServer server(rdma_tls_settings());
+  server.stop_clock();
   RdmaClient established(port_of(server, "rdma+tls"));
   established.start_tls(client_context("client"));
   EXPECT_EQ(established.exactly("PING\r\n", 7), "+PONG\r\n");
@@ -166,6 +167,7 @@ class SilentClients {
 TEST(RdmaTls, handshakes_under_way_are_limited_and_the_next_client_waits) {
   constexpr std::size_t most = transport::HandshakePlaces::most;
   RunningServer server(rdma_tls_settings());
+  server.stop_clock();
   SilentClients silent(port_of(server, "rdma+tls"));
   silent.come(most);
   await_clients(server, most);

@@ -1,7 +1,7 @@
 // The real server in this process, on a thread of its own.
 //
 // Tests talk to it only through its sockets; run() executes a function on its thread. Its clock is the wall
-// clock plus an offset that tests change.
+// clock plus an offset that tests change, until a test stops it.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -34,9 +34,8 @@ class RunningServer {
     if (settings.unixsocket.empty()) settings.unixsocket = folder_.file("s");
     Surroundings surroundings;
     surroundings.clock_us = [this] {
-      timespec now{};
-      clock_gettime(CLOCK_REALTIME, &now);
-      return now.tv_sec * 1000000 + now.tv_nsec / 1000 + offset_us_.load();
+      const auto stopped = stopped_us_.load();
+      return (stopped != 0 ? stopped : wall_us()) + offset_us_.load();
     };
     surroundings.log = [this](LogLevel, std::string_view text) {
       const std::lock_guard lock(log_mutex_);
@@ -79,15 +78,25 @@ class RunningServer {
   }
 
   void advance_ms(std::int64_t ms) { offset_us_ += ms * 1000; }
+  // From now on time passes only by advance_ms() and pass_ms(): for what must not expire because a test is
+  // slow.
+  void stop_clock() { stopped_us_ = wall_us(); }
   std::string log() {
     const std::lock_guard lock(log_mutex_);
     return log_;
   }
 
  private:
+  static std::int64_t wall_us() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+  }
+
   ScratchFolder folder_;
   asio::io_context io_;
   std::atomic<std::int64_t> offset_us_ = 0;
+  std::atomic<std::int64_t> stopped_us_ = 0;  // 0: it runs
   std::mutex log_mutex_;
   std::string log_;
   std::unique_ptr<Server> server_;
