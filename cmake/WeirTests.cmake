@@ -61,6 +61,30 @@ function(weir_links_asio result)
   endwhile()
 endfunction()
 
+# Tells CTest the tests of a GoogleTest program: each alone, in a process of its own. Under a sanitizer, where a process takes
+# longer to start than most tests to run, each suite. EXCEPT: a pattern of tests to leave out.
+function(weir_discover_tests name)
+  cmake_parse_arguments(ARG "" "PREFIX;EXCEPT;LABEL;TIMEOUT;ENVIRONMENT" "" ${ARGN})
+  if(NOT WEIR_SANITIZE)
+    set(environment "")
+    if(ARG_ENVIRONMENT)
+      set(environment ENVIRONMENT "${ARG_ENVIRONMENT}")
+    endif()
+    gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" TEST_FILTER "-${ARG_EXCEPT}" NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} ${environment})
+    return()
+  endif()
+  math(EXPR timeout "5 * ${ARG_TIMEOUT}")
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${ARG_PREFIX}${name}_suites)
+  add_custom_command(TARGET ${name} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${name}> -D PREFIX=${ARG_PREFIX} -D EXCEPT=${ARG_EXCEPT} -D LABELS=${ARG_LABEL} -D TIMEOUT=${timeout}
+            -D ENVIRONMENT=${ARG_ENVIRONMENT} -D REPORTS=${CMAKE_BINARY_DIR}/suites -D OUT=${list}_built.cmake
+            -P ${PROJECT_SOURCE_DIR}/cmake/TestsBySuite.cmake)
+  file(WRITE ${list}.cmake "include(${list}_built.cmake OPTIONAL RESULT_VARIABLE built)\n"
+    "if(NOT built)\n  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list}.cmake)
+endfunction()
+
 function(weir_test name)
   cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN;SANITIZED" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_LABEL)
@@ -81,7 +105,7 @@ function(weir_test name)
     target_precompile_headers(${name} REUSE_FROM weir_test_headers)
   endif()
   weir_let_ccache_see_precompiled(${name})
-  gtest_discover_tests(${name} NO_PRETTY_VALUES PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} DISCOVERY_TIMEOUT 60)
+  weir_discover_tests(${name} LABEL ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz|sanitized")
     add_dependencies(unit_tests ${name})
     if(NOT ARG_NO_TSAN AND (NOT WEIR_TESTS_NO_TSAN OR ARG_SANITIZED))

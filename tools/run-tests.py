@@ -10,6 +10,7 @@ Exit status 0 when nothing failed.
 import os
 import pathlib
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -78,11 +79,25 @@ def run_ctest(preset, before, *selection):
     return ended_well, {case.get("name"): case for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase")}
 
 
+def tests_of_suite(preset, name):
+    """What the suite of that name wrote of each of its tests (cmake/TestsBySuite.cmake): name, whether it ended well, whether
+    it was skipped, and what it printed; nothing for a CTest test that is no suite."""
+    report = ROOT / "build" / preset / "suites" / (name.replace("/", "+") + ".xml")
+    try:
+        cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase"))
+    except (FileNotFoundError, xml.etree.ElementTree.ParseError):
+        return []
+    return [(f"{case.get('classname')}.{case.get('name')}", case.find("failure") is None,
+             case.find("skipped") is not None or case.get("status") == "notrun",
+             "\n".join(failure.text or "" for failure in case.iter("failure"))) for case in cases]
+
+
 def failed(case):
     return case.get("status") not in ("run", "notrun", "disabled") and case.find("skipped") is None
 
 
 def ctest(tally, preset, *selection, before=()):
+    shutil.rmtree(ROOT / "build" / preset / "suites", ignore_errors=True)
     ended_well, cases = run_ctest(preset, before, *selection)
     if cases is None:
         tally.one(f"{preset}: ctest", False)
@@ -99,7 +114,15 @@ def ctest(tally, preset, *selection, before=()):
     failed_before = tally.failed
     for name, case in cases.items():
         status = case.get("status")
-        if status in ("notrun", "disabled") or case.find("skipped") is not None:
+        tests = tests_of_suite(preset, name)
+        # A suite whose process died says nothing of the test it died in.
+        if tests and (status == "run" or not all(ok for _, ok, _, _ in tests)):
+            for test, ok, was_skipped, output in tests:
+                if was_skipped:
+                    tally.skipped += 1
+                else:
+                    tally.one(f"{preset}: {test}", ok, output)
+        elif status in ("notrun", "disabled") or case.find("skipped") is not None:
             tally.skipped += 1
         else:
             tally.one(f"{preset}: {name}", status == "run", case.findtext("system-out", ""))
