@@ -211,6 +211,11 @@ void Connection::reconsider() {
     give_up(Reason::no_peer);
 }
 
+void Connection::list_reason() {
+  const std::scoped_lock lock(agreement_);
+  if (has_place_ && !foreign_) place_.mine().why_not.store(record_->stays.load());
+}
+
 void Connection::answer_leaving_peer() {
   if (!engaged() || foreign_ || closed_.load()) return;
   const auto want = static_cast<Want>(place_.peer().receiver.wants_tcp.load());

@@ -129,6 +129,7 @@ class Connection final : public FarEnd {
   enum class Step { claim, meet, connect, wait_for_peer, far, over };
   bool agree(std::uint32_t service);  // true: the peer is on another host and must be sought there
   void reconsider();
+  void list_reason();  // in the table, why it stays on TCP, also if it has not engaged
   void answer_leaving_peer();
   void leave_as_asked();
   void end();  // closed: frees what it holds

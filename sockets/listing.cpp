@@ -52,8 +52,12 @@ ListedEnd describe(const Entry& entry, unsigned side) {
   end.sends_by_rdma = (mine.sender.changes.load() & 1) != 0;
   end.receives_by_rdma = (peer.sender.changes.load() & 1) != 0;
   end.sent_by_rdma = mine.by_ring.load();
-  const auto why = mine.why_not.load();
-  if (why != 0) end.why_not = text(static_cast<Reason>(why));
+  const auto why = mine.why_not.load(), peers = peer.why_not.load();
+  const auto stage = static_cast<Stage>(peer.stage.load());
+  if (why != 0)
+    end.why_not = text(static_cast<Reason>(why));
+  else if (peers != 0 && stage != Stage::absent && stage != Stage::gone)
+    end.why_not = std::string("has a peer whose end ") + text(static_cast<Reason>(peers));
   return end;
 }
 

@@ -163,6 +163,7 @@ void Service::round() {
   if (table()->is_put_back() && !put_back_) {
     put_back_ = true;
     ConnectionObjects::all_stay(Reason::operator_said);
+    for (Connection* it : known_) it->list_reason();
   }
   for (Connection* it : known_) {
     if (it->life() == Connection::Life::agreeing) {

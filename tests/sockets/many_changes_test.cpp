@@ -28,13 +28,6 @@ std::uint64_t chosen_seed() {
   return seed;
 }
 
-std::uint64_t written_to_tcp(int fd) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
-  return info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
-}
-
 // The kernel counts what goes by TCP, so a piece that did not move its count went by the ring.
 class Carriers {
  public:

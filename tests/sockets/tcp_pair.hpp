@@ -51,6 +51,14 @@ inline std::uint64_t bytes_by_tcp(int fd) {
   return info.tcpi_bytes_sent;
 }
 
+// What the program gave to the kernel, sent or not: no repetition is counted.
+inline std::uint64_t written_to_tcp(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  return info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
+}
+
 inline bool send_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
