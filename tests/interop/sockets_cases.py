@@ -41,14 +41,6 @@ NGINX, HAPROXY, VARNISH, APACHE = "/usr/sbin/nginx", "/usr/sbin/haproxy", "/usr/
 POSTGRES = "/usr/lib/postgresql/15/bin"
 ACTIVATE, ACTIVATED = "/usr/bin/systemd-socket-activate", ["python3", "{here}/programs/socket_activated.py"]
 KEEPING = [f"--setenv={name}" for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "WEIR_RUNTIME_DIR", "WEIR_SOCKETS_SLEEPERS")]  # of the environment
-# stress-ng's programs of sockets, which check what they receive. Its workers are forked and killed, and the next
-# process that opens the NIC cleans up after them.
-STRESS = """for one in sock:300 sockmany:1000 sockabuse:100 sockfd:1000 epoll:2000; do
-  name=${{one%:*}}
-  stress-ng --$name 1 --$name-ops ${{one#*:}} --$name-port {port} --timeout 60 --verify $([ $name != epoll ] || echo --epoll-domain ipv4)
-done
-ibv_devinfo > /dev/null
-echo all stressors ended well"""
 TORCH = ["/usr/bin/python3", "{here}/programs/torch_distributed.py"]
 JAVA = ["java", "-Xshare:auto", "{here}/programs/NioEcho.java"]
 
@@ -82,7 +74,7 @@ SOCKETS = [
                expect=[r"^400 of 400 answers right$", changed("python3")], around=REPORTING, needs=[ACTIVATE]),
     on_sockets("accepted_by_systemd", [ACTIVATE, *KEEPING, "--accept", "--inetd", "-l", "{host}:{port}", "/bin/cat"],
                [*ACTIVATED, "call", "{host}", "{port}", "same"], expect=[r"^400 of 400 answers right$"], needs=[ACTIVATE]),
-    Case("sockets.stress_ng", "alone", ["sh", "-ec", STRESS], options=["--sockets"], expect=[r"^all stressors ended well$"],
+    Case("sockets.stress_ng", "alone", script("stress_ng"), options=["--sockets"], expect=[r"^all stressors ended well$"],
          around=CHANGING, needs=["/usr/bin/stress-ng"]),
     on_sockets("torch_distributed", [*TORCH, "0", "{host}", "{port}"], [*TORCH, "1", "{host}", "{port}"],
                expect=[r"^60 rounds right$", changed("python3")], around=REPORTING,
