@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
+#include "link/memory/file_size_limit.hpp"
 #include "sockets/settings.hpp"
 #include "sockets/system_calls.hpp"
 #include "sockets/table.hpp"
@@ -50,37 +53,69 @@ Device* Device::open(std::uint32_t ring_bytes, std::string& why) {
   return device;
 }
 
+bool Device::map(Chunk& chunk, std::size_t rings) const {
+  const std::size_t bytes = rings * ring_bytes_;
+  if (!link::file_may_have(bytes)) return false;
+  const int file = out_of_the_way(::memfd_create("weir-sockets", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file < 0) return false;
+  void* at = MAP_FAILED;
+  if (::ftruncate(file, static_cast<off_t>(bytes)) == 0 &&
+      system_calls().fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+    at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at == MAP_FAILED) {
+    close_aside(file);
+    return false;
+  }
+  chunk.base = static_cast<std::byte*>(at);
+  chunk.taken.assign(rings / 64, 0);
+  return true;
+}
+
 std::byte* Device::take_ring() {
-  for (Chunk& chunk : chunks_) {
-    if (~chunk.taken == 0) continue;
-    if (chunk.base == nullptr) {
-      // One shared file holds many rings: the peer maps it once and then copies without a system call.
-      const std::size_t bytes = rings_a_chunk * ring_bytes_;
-      const int file = out_of_the_way(::memfd_create("weir-sockets", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-      if (file < 0) return nullptr;
-      void* at = MAP_FAILED;
-      if (::ftruncate(file, static_cast<off_t>(bytes)) == 0 &&
-          system_calls().fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
-        at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (at == MAP_FAILED) {
-        close_aside(file);
-        return nullptr;
-      }
-      chunk.base = static_cast<std::byte*>(at);
-    }
-    const auto free = static_cast<std::size_t>(__builtin_ctzll(~chunk.taken));
-    chunk.taken |= std::uint64_t{1} << free;
-    return chunk.base + free * ring_bytes_;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    Chunk& chunk = chunks_[i];
+    if (chunk.base == nullptr && !map(chunk, rings_of(i))) return nullptr;
+    const auto word = std::ranges::find_if(chunk.taken, [](std::uint64_t bits) { return ~bits != 0; });
+    if (word == chunk.taken.end()) continue;
+    const auto free = static_cast<std::size_t>(__builtin_ctzll(~*word));
+    *word |= std::uint64_t{1} << free;
+    return chunk.base + (static_cast<std::size_t>(word - chunk.taken.begin()) * 64 + free) * ring_bytes_;
   }
   return nullptr;
 }
 
 void Device::give_ring(const std::byte* ring) {
   for (Chunk& chunk : chunks_) {
-    if (chunk.base == nullptr || ring < chunk.base || ring >= chunk.base + rings_a_chunk * ring_bytes_)
+    if (chunk.base == nullptr || ring < chunk.base ||
+        ring >= chunk.base + chunk.taken.size() * 64 * ring_bytes_)
       continue;
-    chunk.taken &= ~(std::uint64_t{1} << (static_cast<std::size_t>(ring - chunk.base) / ring_bytes_));
+    const std::size_t number = static_cast<std::size_t>(ring - chunk.base) / ring_bytes_;
+    chunk.taken[number / 64] &= ~(std::uint64_t{1} << (number % 64));
   }
+}
+
+// False: the NIC has no more completion queues.
+bool Device::find_completions(NearLink& link) {
+  constexpr int entries = 4;  // a link's requests
+  const auto make = [&](std::size_t links) -> std::shared_ptr<Completions> {
+    ibv_cq* const cq = ibv_create_cq(context_, entries * static_cast<int>(links), nullptr, nullptr, 0);
+    return cq != nullptr ? std::make_shared<Completions>(cq) : nullptr;
+  };
+  if (own_queues_ < most_own_queues && (link.completions_ = make(1))) {
+    ++own_queues_;
+    return true;
+  }
+  link.shares_completions_ = true;
+  std::erase_if(shared_queues_, [](const auto& one) { return one.expired(); });
+  const auto with_room = std::ranges::find_if(shared_queues_, [](const auto& one) {
+    return static_cast<std::size_t>(one.use_count()) < links_a_shared_queue;
+  });
+  if (with_room != shared_queues_.end()) {
+    link.completions_ = with_room->lock();
+  } else if ((link.completions_ = make(links_a_shared_queue))) {
+    shared_queues_.push_back(link.completions_);
+  }
+  return link.completions_ != nullptr;
 }
 
 std::unique_ptr<NearLink> Device::make_link() {
@@ -89,10 +124,9 @@ std::unique_ptr<NearLink> Device::make_link() {
   if (link->ring_ == nullptr) return nullptr;
   link->region_ = ibv_reg_mr(pd_, link->ring_, ring_bytes_,
                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
-  link->cq_ = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
-  if (link->region_ == nullptr || link->cq_ == nullptr) return nullptr;
+  if (link->region_ == nullptr || !find_completions(*link)) return nullptr;
   ibv_qp_init_attr init{};
-  init.send_cq = init.recv_cq = link->cq_;
+  init.send_cq = init.recv_cq = link->completions_->cq;
   init.cap.max_send_wr = 4;
   init.cap.max_recv_wr = 1;
   init.cap.max_send_sge = most_pieces;
@@ -116,9 +150,13 @@ std::unique_ptr<NearLink> Device::make_link() {
 }
 
 NearLink::~NearLink() {
-  if (qp_ != nullptr)
+  if (qp_ != nullptr) {
+    std::unique_lock<SectionMutex> lock;  // another link may be about to keep a completion for this one
+    if (shares_completions_) lock = std::unique_lock(completions_->mutex);
     ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be given to another link
-  if (cq_ != nullptr) ibv_destroy_cq(cq_);
+  }
+  if (completions_ && !shares_completions_) --device_.own_queues_;
+  completions_.reset();
   if (region_ != nullptr) ibv_dereg_mr(region_);
   if (ring_ != nullptr) device_.give_ring(ring_);
 }
@@ -157,6 +195,7 @@ bool NearLink::connect(const Offer& peer) {
 bool NearLink::execute(ibv_send_wr& request, bool keep_cpu) {
   ibv_send_wr* bad = nullptr;
   ibv_send_wr another{};
+  another.wr_id = request.wr_id = reinterpret_cast<std::uintptr_t>(this);
   another.opcode = IBV_WR_RDMA_WRITE;
   another.wr.rdma = request.wr.rdma;
   request.send_flags = IBV_SEND_SIGNALED;
@@ -166,9 +205,7 @@ bool NearLink::execute(ibv_send_wr& request, bool keep_cpu) {
   if (ibv_post_send(qp_, &request, &bad) != 0) return false;
   std::chrono::steady_clock::time_point begun{};
   for (unsigned tries = 0;; ++tries) {
-    ibv_wc completion{};
-    const int found = ibv_poll_cq(cq_, 1, &completion);
-    if (found != 0) return found == 1 && completion.status == IBV_WC_SUCCESS;
+    if (const auto status = completed()) return *status == IBV_WC_SUCCESS;
     // The software NIC completes before ibv_post_send() returns, unless the peer is not ready.
     if (tries < 64) continue;
     const auto now = std::chrono::steady_clock::now();
@@ -176,6 +213,23 @@ bool NearLink::execute(ibv_send_wr& request, bool keep_cpu) {
     if (now - begun > longest_write) return false;
     ::usleep(50);
   }
+}
+
+std::optional<ibv_wc_status> NearLink::completed() {
+  ibv_wc completion{};
+  std::unique_lock<SectionMutex> lock;
+  if (shares_completions_) {
+    lock = std::unique_lock(completions_->mutex);
+    if (kept_) return *std::exchange(kept_, std::nullopt);
+  }
+  const int found = ibv_poll_cq(completions_->cq, 1, &completion);
+  if (found == 0) return std::nullopt;
+  if (found < 0) return IBV_WC_GENERAL_ERR;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): requests are numbered by their link
+  auto* const of = reinterpret_cast<NearLink*>(completion.wr_id);
+  if (of == this) return completion.status;
+  of->kept_ = completion.status;
+  return std::nullopt;
 }
 
 bool NearLink::write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,

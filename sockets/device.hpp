@@ -3,6 +3,12 @@
 // published only once it lies in the peer's ring. A write that fails has published nothing: its bytes
 // and all later ones go by TCP.
 //
+// Rings lie in a few shared files, each twice as large as the one before: the NIC looks at all descriptors of
+// the process once for each file, and the peer maps each once.
+//
+// A NIC has fewer completion queues than queue pairs. So links beyond `most_own_queues` share queues: a link
+// that finds another's completion there keeps it for that link.
+//
 // Threading: make_link() and destruction in the service thread; write() by one thread at a time (gate.hpp).
 // After fork() a child opens a device of its own and never touches its parent's links.
 #pragma once
@@ -17,13 +23,26 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "sockets/held_signals.hpp"
 #include "sockets/layout.hpp"
 #include "sockets/link.hpp"
 
 namespace weir::sockets {
 
 class Device;
+
+// The completion queue of one link, or of several.
+struct Completions {
+  explicit Completions(ibv_cq* queue) : cq(queue) {}
+  ~Completions() { ibv_destroy_cq(cq); }
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+
+  ibv_cq* const cq;
+  SectionMutex mutex;  // taken only if it is shared
+};
 
 class NearLink final : public Link {
  public:
@@ -43,11 +62,14 @@ class NearLink final : public Link {
   friend class Device;
   explicit NearLink(Device& device) : device_(device) {}
   bool execute(ibv_send_wr& request, bool keep_cpu = false);
+  std::optional<ibv_wc_status> completed();
 
   Device& device_;
   std::byte* ring_ = nullptr;
   ibv_mr* region_ = nullptr;
-  ibv_cq* cq_ = nullptr;
+  std::shared_ptr<Completions> completions_;
+  bool shares_completions_ = false;
+  std::optional<ibv_wc_status> kept_;  // found by another link; under the queue's mutex
   ibv_qp* qp_ = nullptr;
   bool another_outstanding_ = false;  // a request without a completion
   Offer offer_;
@@ -65,14 +87,19 @@ class Device {
   friend class NearLink;
   Device() = default;
   ~Device() = default;
-  std::byte* take_ring();
 
-  static constexpr std::size_t rings_a_chunk = 64, most_chunks = 256;
   struct Chunk {
     std::byte* base = nullptr;
-    std::uint64_t taken = 0;  // one bit per ring
+    std::vector<std::uint64_t> taken;  // one bit per ring
   };
+  static constexpr std::size_t most_chunks = 8;
+  static constexpr std::size_t rings_of(std::size_t chunk) { return std::size_t{64} << chunk; }
+  bool map(Chunk& chunk, std::size_t rings) const;
+  std::byte* take_ring();
   void give_ring(const std::byte* ring);
+
+  static constexpr std::size_t most_own_queues = 2048, links_a_shared_queue = 64;
+  bool find_completions(NearLink& link);
 
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
@@ -80,6 +107,8 @@ class Device {
   std::array<std::uint8_t, 16> gid_{};
   std::uint32_t ring_bytes_ = 0;
   std::array<Chunk, most_chunks> chunks_{};
+  std::size_t own_queues_ = 0;
+  std::vector<std::weak_ptr<Completions>> shared_queues_;
 };
 
 }  // namespace weir::sockets

@@ -81,8 +81,7 @@ void EventSet::forget(int fd) {
   std::erase(ready_, member);
   if (member->engaged) {
     by_data_.erase(member->data.u64);
-    by_bit_[member->bit] = nullptr;
-    if (waiter_) member->connection->unwatch(waiter_->watcher(member->bit));
+    give_bit(*member);
     --engaged_;
   }
   {
@@ -127,20 +126,36 @@ void EventSet::engaged(int fd) {
   mark_ready(member);
 }
 
+// More than one member on a bit costs a look at each when one of them is rung.
+std::uint32_t EventSet::take_bit(Member& member) {
+  auto free = std::ranges::find_if(by_bit_, &std::vector<Member*>::empty);
+  if (free == by_bit_.end() && by_bit_.size() == most_members)
+    free = by_bit_.begin() + next_shared_bit_++ % most_members;
+  else if (free == by_bit_.end())
+    free = by_bit_.insert(free, std::vector<Member*>{});
+  free->push_back(&member);
+  return static_cast<std::uint32_t>(free - by_bit_.begin());
+}
+
+void EventSet::give_bit(Member& member) {
+  auto& sharers = by_bit_[member.bit];
+  std::erase(sharers, &member);
+  const bool watched_by_other =
+      std::ranges::any_of(sharers, [&](const Member* one) { return one->connection == member.connection; });
+  if (waiter_ && !watched_by_other) member.connection->unwatch(waiter_->watcher(member.bit));
+}
+
 void EventSet::engage(Member& member) {
   if (!waiter_ && table() != nullptr) {
     waiter_ = Waiter::make(*table());
     epoll_event event{.events = EPOLLIN, .data = {.u64 = bell_data}};
     if (waiter_ && system_calls().epoll_ctl(fd_, EPOLL_CTL_ADD, waiter_->fd(), &event) != 0) waiter_.reset();
   }
-  auto free = std::ranges::find(by_bit_, nullptr);
-  if (!waiter_ || (free == by_bit_.end() && by_bit_.size() >= most_members)) {
+  if (!waiter_) {
     member.connection->stay(member.fd, Reason::table);
     return;
   }
-  if (free == by_bit_.end()) free = by_bit_.insert(free, nullptr);
-  member.bit = static_cast<std::uint32_t>(free - by_bit_.begin());
-  *free = &member;
+  member.bit = take_bit(member);
   if (!member.connection->watch(waiter_->watcher(member.bit)))
     member.connection->stay(member.fd, Reason::table);
   member.engaged = true;
@@ -167,8 +182,8 @@ void EventSet::nested() {
   if (arrivals_ != nullptr) arrivals_->always_serve();
   if (!waiter_) return;
   waiter_->will_sleep();
-  for (Member* member : by_bit_)
-    if (member != nullptr) ring(*table(), waiter_->watcher(member->bit));
+  for (std::uint32_t bit = 0; bit < by_bit_.size(); ++bit)
+    if (!by_bit_[bit].empty()) ring(*table(), waiter_->watcher(bit));
 }
 
 void EventSet::mark_ready(Member& member) {
@@ -181,7 +196,8 @@ void EventSet::mark_ready(Member& member) {
 int EventSet::collect(std::span<epoll_event> into) {
   if (arrivals_ != nullptr) arrivals_->look();
   waiter_->collect([&](std::uint32_t bit) {
-    if (bit < by_bit_.size() && by_bit_[bit] != nullptr) mark_ready(*by_bit_[bit]);
+    if (bit >= by_bit_.size()) return;
+    for (Member* const member : by_bit_[bit]) mark_ready(*member);
   });
   int count = 0;
   std::vector<Member*> looking;

@@ -57,6 +57,8 @@ class EventSet {
   void forget(int fd);
   void engaged(int fd);  // the connection of that member
   void engage(Member& member);
+  std::uint32_t take_bit(Member& member);
+  void give_bit(Member& member);
   void mark_ready(Member& member);
   int collect(std::span<epoll_event> into);
   int kernel_wait(epoll_event* events, int most, int timeout_ms, const sigset_t* mask);
@@ -70,7 +72,9 @@ class EventSet {
   SectionMutex mutex_;
   std::unordered_map<int, std::unique_ptr<Member>> members_;
   std::unordered_map<std::uint64_t, Member*> by_data_;  // engaged ones
-  std::vector<Member*> by_bit_, ready_;
+  std::vector<std::vector<Member*>> by_bit_;            // several share a bit if there are more than bits
+  std::uint32_t next_shared_bit_ = 0;
+  std::vector<Member*> ready_;
   std::unique_ptr<Waiter> waiter_;
   FarArrivals* arrivals_ = nullptr;  // also in the set, if it has a connection to another host
   int engaged_ = 0, sleepers_ = 0;

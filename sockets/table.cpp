@@ -15,6 +15,7 @@
 #include <functional>
 #include <string_view>
 
+#include "link/memory/file_size_limit.hpp"
 #include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
@@ -179,8 +180,9 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
   void* at = MAP_FAILED;
   {
     struct stat info{};
-    if (::fstat(file, &info) == 0 && (info.st_size >= static_cast<off_t>(sizeof(Layout)) ||
-                                      ::ftruncate(file, static_cast<off_t>(sizeof(Layout))) == 0))
+    if (::fstat(file, &info) == 0 &&
+        (info.st_size >= static_cast<off_t>(sizeof(Layout)) ||
+         (link::file_may_have(sizeof(Layout)) && ::ftruncate(file, static_cast<off_t>(sizeof(Layout))) == 0)))
       at = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (at != MAP_FAILED && static_cast<Layout*>(at)->magic.load() == 0) prepare(*static_cast<Layout*>(at));
   }
