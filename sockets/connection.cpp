@@ -377,7 +377,7 @@ void Connection::close(int fd, bool last, bool open) {
   record_->holders.fetch_sub(1);
   fd_.store(-1);
   closed_.store(true);
-  if (has_place_ && engaged()) ring_all(*table(), place_.mine());  // wakes threads that wait here
+  if (engaged()) ring_all(*table(), place_.mine());  // wakes threads that wait here
 }
 
 }  // namespace weir::sockets

@@ -95,9 +95,8 @@ struct Layout {
   static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0003;  // "WEIRSO", version 3
   // Each version has its own files and bells, because processes of two versions may share the folder.
   static std::string table_path(const std::string& directory) { return directory + "/lasting-table-3"; }
-  static std::string bell_path(const std::string& directory, std::uint32_t index) {
-    return directory + "/lasting-bell-3-" + std::to_string(index);
-  }
+  // Followed by the bell's number.
+  static std::string bell_prefix(const std::string& directory) { return directory + "/lasting-bell-3-"; }
   std::atomic<std::uint64_t> magic;
   pthread_mutex_t lock;  // robust, shared by all processes
   std::array<std::atomic<std::uint32_t>, max_processes> processes;

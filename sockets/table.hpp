@@ -43,7 +43,8 @@ class Table {
   std::optional<std::uint32_t> claim_bell();
   void release_bell(std::uint32_t bell);
   Bell& bell(std::uint32_t index) { return layout_->bells[index % max_bells]; }
-  std::string bell_path(std::uint32_t index) const { return Layout::bell_path(directory_, index); }
+  std::string bell_path(std::uint32_t index) const { return bell_prefix_ + std::to_string(index); }
+  const std::string& bell_prefix() const { return bell_prefix_; }
 
   bool alive(std::uint32_t process) const;
   std::uint32_t process() const { return process_; }
@@ -53,11 +54,14 @@ class Table {
 
  private:
   Table(std::string directory, int file, Layout* layout)
-      : directory_(std::move(directory)), file_(file), layout_(layout) {}
+      : directory_(std::move(directory)),
+        bell_prefix_(Layout::bell_prefix(directory_)),
+        file_(file),
+        layout_(layout) {}
   bool enter();
   bool over(const Side& side) const;
 
-  const std::string directory_;
+  const std::string directory_, bell_prefix_;
   const int file_;
   Layout* const layout_;
   std::uint32_t process_ = max_processes;

@@ -367,6 +367,7 @@ ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
   if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) leave(fd, Reason::urgent_data);
   if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
   const std::size_t wanted = total_bytes(from);
+  const int before = errno;
   std::size_t done = 0;
   while (done < wanted || wanted == 0) {
     const ssize_t sent = send_now(fd, from, done, flags);
@@ -384,6 +385,7 @@ ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
     if (done > 0) break;
     return -1;
   }
+  errno = before;
   return static_cast<ssize_t>(done);
 }
 

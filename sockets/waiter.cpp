@@ -3,7 +3,9 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "sockets/system_calls.hpp"
@@ -11,12 +13,16 @@
 namespace weir::sockets {
 namespace {
 
-bool set_address(sockaddr_un& address, const std::string& path) {
+// Allocates nothing: a program may send from a signal handler that interrupted malloc().
+bool set_address(sockaddr_un& address, const Table& table, std::uint32_t bell) {
   address = {};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return true;
+  const std::string& prefix = table.bell_prefix();
+  if (prefix.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, prefix.data(), prefix.size());
+  char* const number = address.sun_path + prefix.size();
+  char* const last = std::end(address.sun_path) - 1;  // which stays 0
+  return std::to_chars(number, last, bell).ec == std::errc{};
 }
 
 int datagram_socket() {
@@ -35,9 +41,8 @@ std::unique_ptr<Waiter> Waiter::make(Table& table) {
   const auto bell = table.claim_bell();
   if (!bell) return nullptr;
   sockaddr_un address;
-  const std::string path = table.bell_path(*bell);
-  ::unlink(path.c_str());  // a killed process may have left it
-  const int fd = set_address(address, path) ? datagram_socket() : -1;
+  ::unlink(table.bell_path(*bell).c_str());  // a killed process may have left it
+  const int fd = set_address(address, table, *bell) ? datagram_socket() : -1;
   if (fd < 0 || ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (fd >= 0) close_aside(fd);
     table.release_bell(*bell);
@@ -73,7 +78,7 @@ bool ring(Table& table, std::uint32_t watcher) {
   if ((bell.summary.load() & word_mask) == 0) bell.summary.fetch_or(word_mask);
   if (bell.sleeping.load() == 0 || bell.sleeping.exchange(0) == 0) return false;
   sockaddr_un address;
-  if (!set_address(address, table.bell_path(index))) return false;
+  if (!set_address(address, table, index)) return false;
   char byte = 0;
   iovec content{&byte, 1};
   msghdr message{};
