@@ -64,6 +64,15 @@ TEST_F(Change, peek_takes_nothing_and_ioctl_counts_it) {
   EXPECT_EQ(receive(pair_.server, 6), "peeked");
 }
 
+TEST_F(Change, a_call_that_succeeds_leaves_errno_alone) {
+  for (int i = 0; i < 100; ++i) {
+    errno = EXDEV;
+    ASSERT_TRUE(send_all(pair_.client, a_question));
+    ASSERT_EQ(receive(pair_.server, a_question.size()), a_question);
+    ASSERT_EQ(errno, EXDEV);
+  }
+}
+
 TEST_F(Change, a_timeout_ends_a_blocking_read) {
   const timeval limit{.tv_sec = 0, .tv_usec = 20'000};
   ASSERT_EQ(::setsockopt(pair_.server, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
