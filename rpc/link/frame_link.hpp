@@ -28,6 +28,7 @@
 
 namespace weir::rpc {
 
+class Reply;
 class StreamChannel;
 
 // Something that writes to a link when there is room; told, once, that the queue got shorter.
@@ -147,6 +148,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   virtual void on_packed(const CompressionCounts&) {}    // a body that goes
   virtual void on_unpacked(const CompressionCounts&) {}  // one that came
 
+  // They write frames.
+  friend class Reply;
   friend class StreamChannel;
   void wake_when_emptier(WaitsForRoom& stream) { starved_.push_back(&stream); }
   void forget(WaitsForRoom& stream) { std::erase(starved_, &stream); }

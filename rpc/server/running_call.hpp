@@ -1,40 +1,54 @@
-// A call that a server runs, and its reply. For the server_*.cpp.
+// A call that a server runs, and its reply.
 //
-// Ownership: a RunningCall is owned by its own coroutine frame and holds its connection; a Reply is part of
-// the call, or of the stack of a plain function. Threading: the connection's thread.
+// Ownership: a RunningCall is owned by its own coroutine frame and keeps its connection alive; a Reply is
+// part of the call, or of the stack of a plain function. Threading: the connection's thread.
 #pragma once
 
 #include <asio/cancellation_signal.hpp>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
-#include "rpc/server/server_connection.hpp"
+#include "rpc/context.hpp"
+#include "rpc/error.hpp"
+#include "rpc/link/frame_link.hpp"
+#include "rpc/link/stream_channel.hpp"
+#include "rpc/metadata.hpp"
+#include "rpc/server/call_host.hpp"
+#include "rpc/server/registry.hpp"
 
 namespace weir::rpc {
+
+// Of a reply that was queued: bytes before they were compressed.
+struct SentReply {
+  std::size_t bytes = 0;
+  CompressionCounts packed;
+};
 
 // The reply of a call, encoded in the place it is sent from, and sent while the result still exists.
 class Reply final : public ReplyBody {
  public:
-  Reply(ServerConnection& connection, const Registered& method, Context& context)
-      : connection_(connection), method_(method), context_(context) {}
+  // `most`: how large a result may be.
+  Reply(FrameLink& link, const FrameLimits& most, const Registered& method, Context& context)
+      : link_(link), most_(most), method_(method), context_(context) {}
 
   BodyPlace begin(BodySize expected) override {
     if (!context_.reply_metadata.empty()) expected.bytes += most_metadata_bytes;
-    frame_ = connection_.begin_frame(expected);
+    frame_ = link_.begin_frame(expected);
     try {
-      metadata_ = connection_.put_metadata(context_.reply_metadata, flags_);
+      metadata_ = put_metadata(link_, context_.reply_metadata, flags_);
     } catch (...) {
       drop();
       throw;
     }
-    return connection_.body();
+    return link_.body();
   }
-  void drop() override { connection_.drop_frame(frame_); }
+  void drop() override { link_.drop_frame(frame_); }
   Result<void> end() override {
     ended_ = true;
-    const std::size_t bytes = connection_.body_bytes(frame_);
-    Result<void> may = metadata_ ? connection_.may_send(bytes, context_) : metadata_;
-    if (!may || !connection_.is_open()) {
+    const std::size_t bytes = link_.body_bytes(frame_);
+    Result<void> may = metadata_ ? may_send(bytes) : metadata_;
+    if (!may || !link_.is_open()) {
       drop();
       return may;
     }
@@ -44,8 +58,8 @@ class Reply final : public ReplyBody {
     header.id = context_.header_.id;
     header.codec = method_.codec;
     sent_.bytes = bytes + context_.reply_attachment.size();
-    sent_.packed = connection_.pack_body(frame_, header);
-    connection_.queue_frame(frame_, header, std::move(context_.reply_attachment));
+    sent_.packed = link_.pack_body(frame_, header);
+    link_.queue_frame(frame_, header, std::move(context_.reply_attachment));
     return {};
   }
   // Whether the reply has ended. What is thrown afterwards is not a failure of the function that the caller
@@ -53,8 +67,25 @@ class Reply final : public ReplyBody {
   bool ended() const { return ended_; }
   const SentReply& sent() const { return sent_; }
 
+  // Writes metadata at the beginning of a body, if the client knows it; that is one more flag. Fails if it is
+  // too much.
+  static Result<void> put_metadata(FrameLink& link, const Metadata& metadata, std::uint16_t& flags) {
+    if (metadata.empty() || !link.peer_knows(Feature::metadata)) return {};
+    Result<void> put = append(link.encoded(), metadata);
+    if (put) flags |= FrameFlag::metadata;
+    return put;
+  }
+
  private:
-  ServerConnection& connection_;
+  Result<void> may_send(std::size_t body_bytes) const {
+    if (context_.stream_ && context_.stream_->spoiled()) return std::unexpected(*context_.stream_->spoiled());
+    if (body_bytes > most_.body_bytes || context_.reply_attachment.size() > most_.attachment_bytes)
+      return fail(Errc::too_large, "the result is beyond the server's limits");
+    return {};
+  }
+
+  FrameLink& link_;
+  const FrameLimits& most_;
   const Registered& method_;
   Context& context_;
   std::size_t frame_ = 0;
@@ -67,20 +98,21 @@ class Reply final : public ReplyBody {
 // A coroutine that serves a request. Owned by its own coroutine frame.
 class RunningCall {
  public:
-  RunningCall(std::shared_ptr<ServerConnection> from, const Registered& called, Frame& frame)
-      : connection(std::move(from)),
+  // The reply goes over `link`, which `owner` keeps alive.
+  RunningCall(std::shared_ptr<CallHost> owner, FrameLink& link, const FrameLimits& most_reply,
+              const Registered& called, Frame& frame)
+      : host(std::move(owner)),
         method(called),
-        context(connection->transport(), called.name, frame.header, std::move(frame.attachment)),
-        reply(*connection, called, context) {
-    context.identity_ = connection->identity_;
-    context.decoding_.left = connection->limits_.decoded_bytes();
+        context(link.transport(), called.name, frame.header, std::move(frame.attachment)),
+        reply(link, most_reply, called, context) {
     context.running_ = this;
-    context.blocking_ = connection->rules_->blocking.get();
   }
   ~RunningCall() {
-    connection->leave(*this);
+    host->leave(*this);
     end_stream(Errc::closed);
   }
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
 
   std::uint64_t id() const { return context.header_.id; }
   void cancel(bool deadline_passed = false) {
@@ -96,7 +128,7 @@ class RunningCall {
     if (stream()) stream()->finish({code, "the function of this stream has ended"});
   }
 
-  std::shared_ptr<ServerConnection> connection;
+  const std::shared_ptr<CallHost> host;
   const Registered& method;
   Context context;
   Bytes body;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rpc/server/running_call.hpp"
+#include "rpc/server/server_connection.hpp"
 
 namespace weir::rpc {
 
@@ -12,7 +13,7 @@ void ServerConnection::spend(std::size_t cost) {
 }
 
 void Context::arguments_read() {
-  if (running_ != nullptr) running_->connection->arguments_read(*running_);
+  if (running_ != nullptr) running_->host->arguments_read(*running_);
 }
 
 void ServerConnection::arguments_read(RunningCall& call) {

@@ -192,13 +192,18 @@ void ServerConnection::end_call(Context& context, const Result<void>& outcome, c
   tell(*chain_, context, end);
 }
 
-void ServerConnection::run_now(const Registered& method, Frame& frame) {
-  Context context(transport(), method.name, frame.header, std::move(frame.attachment));
+// What a function may use: who calls it, and how much memory its arguments may take.
+void ServerConnection::lend(Context& context) const {
   context.identity_ = identity_;
   context.decoding_.left = limits_.decoded_bytes();
+}
+
+void ServerConnection::run_now(const Registered& method, Frame& frame) {
+  Context context(transport(), method.name, frame.header, std::move(frame.attachment));
+  lend(context);
   if (const Result<void> begun = begin_call(method, context, frame); !begun)
     return reply_error(frame.header.id, begun.error(), {}, &context);
-  Reply reply(*this, method, context);
+  Reply reply(*this, limits_.reply, method, context);
   Result<void> outcome;
   try {
     outcome = method.now(method.object, context, frame.body, reply);
@@ -214,18 +219,12 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   if (!chain_->empty()) end_call(context, outcome, reply.sent());
 }
 
-Result<void> ServerConnection::may_send(std::size_t body_bytes, const Context& context) const {
-  if (context.stream_ && context.stream_->spoiled()) return std::unexpected(*context.stream_->spoiled());
-  if (body_bytes > limits_.reply.body_bytes ||
-      context.reply_attachment.size() > limits_.reply.attachment_bytes)
-    return fail(Errc::too_large, "the result is beyond the server's limits");
-  return {};
-}
-
 void ServerConnection::run_later(const Registered& method, Frame& frame) {
-  auto self = std::static_pointer_cast<ServerConnection>(shared_from_this());
-  auto call = std::make_unique<RunningCall>(std::move(self), method, frame);
+  auto call = std::make_unique<RunningCall>(std::shared_ptr<CallHost>(shared_from_this(), this), *this,
+                                            limits_.reply, method, frame);
   RunningCall& running = *call;
+  lend(running.context);
+  running.context.blocking_ = rules_->blocking.get();
   if (const Result<void> begun = begin_call(method, running.context, frame); !begun)
     return reply_error(frame.header.id, begun.error(), {}, &running.context);
   running.body.append(frame.body);
@@ -237,10 +236,11 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   call_bytes_ += running.bytes;
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
-  auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
-    if (thrown && call->reply.ended() && call->connection->is_open()) std::rethrow_exception(thrown);
+  // The call keeps this connection alive.
+  auto done = [this, call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
+    if (thrown && call->reply.ended() && is_open()) std::rethrow_exception(thrown);
     if (thrown) outcome = threw_something(call->method);
-    call->connection->finished(*call, std::move(outcome));
+    finished(*call, std::move(outcome));
   };
   asio::co_spawn(io(), run(running), asio::bind_cancellation_slot(running.signal.slot(), std::move(done)));
 }
@@ -256,7 +256,6 @@ void ServerConnection::open_stream(RunningCall& call) {
   call.stream()->start(*this, call.id());
 }
 
-// Runs however the call ends; there may have been no memory to begin it.
 void ServerConnection::leave(RunningCall& call) {
   const auto found = running_.find(call.id());
   if (found == running_.end() || found->second != &call) return;
@@ -275,13 +274,6 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   if (is_open()) mind_limits();
 }
 
-Result<void> ServerConnection::put_metadata(const Metadata& metadata, std::uint16_t& flags) {
-  if (metadata.empty() || !peer_knows(Feature::metadata)) return {};
-  Result<void> put = append(encoded(), metadata);
-  if (put) flags |= FrameFlag::metadata;
-  return put;
-}
-
 void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer attachment,
                                    const Context* context) {
   constexpr std::size_t longest = 4096;
@@ -291,7 +283,8 @@ void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer at
   header.kind = FrameKind::reply;
   header.status = static_cast<std::uint16_t>(why.code);
   header.id = id;
-  if (context != nullptr) static_cast<void>(put_metadata(context->reply_metadata, header.flags));
+  if (context != nullptr)
+    static_cast<void>(Reply::put_metadata(*this, context->reply_metadata, header.flags));
   const std::string_view what = std::string_view(why.what).substr(0, longest);
   const bool detailed = why.details != nullptr && peer_knows(Feature::details);
   if (detailed && why.details->body.size() <= most_details_bytes) {

@@ -27,6 +27,7 @@
 #include "rpc/link/frame_link.hpp"
 #include "rpc/link/stream_channel.hpp"
 #include "rpc/server/blocking_threads.hpp"
+#include "rpc/server/call_host.hpp"
 #include "rpc/server/held_requests.hpp"
 #include "rpc/server/memory_budget.hpp"
 #include "rpc/server/peer_watch.hpp"
@@ -86,16 +87,10 @@ struct ServerTotals {
   CompressionTotals compressed_received;
 };
 
-// Of a reply that was queued: bytes before they were compressed.
-struct SentReply {
-  std::size_t bytes = 0;
-  CompressionCounts packed;
-};
-
 class RunningCall;
-class Reply;
+struct SentReply;
 
-class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
+class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, private CallHost {
  public:
   using Gone = std::function<void(ServerConnection&)>;
 
@@ -115,9 +110,6 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   void look(PeerWatch::TimePoint now);
 
  private:
-  friend class Context;
-  friend class RunningCall;
-  friend class Reply;
   bool on_arrival(Frame& frame) override;
   bool put_aside(Frame& frame) override;
   void on_end(const Error& cause) override;
@@ -127,6 +119,8 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   bool may_lift_limits(const FrameHeader& header) override;
   bool answers_pings() const override { return waiting_bytes() < waiting_limit(); }
   bool take_turn() override;
+  void leave(RunningCall& call) override;
+  void arguments_read(RunningCall& call) override;
   void on_round_end() override { mind_limits(); }
   void on_packed(const CompressionCounts& counts) override { totals_->compressed_sent.add(counts); }
   void on_unpacked(const CompressionCounts& counts) override { totals_->compressed_received.add(counts); }
@@ -146,13 +140,9 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   Result<void> check_types(const Registered& method, Frame& frame);
   void end_call(Context& context, const Result<void>& outcome, const SentReply& reply);
   void finished(RunningCall& call, Result<void> outcome);
-  void leave(RunningCall& call);
-  Result<void> may_send(std::size_t body_bytes, const Context& context) const;
   // `context`: of the call, once there is one.
   void reply_error(std::uint64_t id, const Error& why, Buffer attachment = {},
                    const Context* context = nullptr);
-  // Before the result, if the client knows it; that is one more flag. Fails if it is too much.
-  Result<void> put_metadata(const Metadata& metadata, std::uint16_t& flags);
   void cancel_all();
   bool has_room() const;
   bool known() const { return !rules_->authentication.authenticate || identity_ != nullptr; }
@@ -163,7 +153,7 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   void give_up(Errc code, const char* why);
   // Of a request, when that is known.
   void spend(std::size_t cost);
-  void arguments_read(RunningCall& call);
+  void lend(Context& context) const;
   bool waits_for_turn(const Frame& frame);
   void queue_for_turn();
   void replay(HeldRequests::Waiting held);
