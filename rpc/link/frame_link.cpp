@@ -6,8 +6,6 @@
 
 namespace weir::rpc {
 
-static_assert(refer_from_bytes >= large_piece_bytes, "what is written in one piece is large");
-
 FrameLink::~FrameLink() { transport_->close(); }
 
 void FrameLink::close() {
@@ -45,38 +43,6 @@ void FrameLink::ending_on(OrderlyEnd::Next next) {
   on_gone();
 }
 
-// Worth it only if it is sent at once. A body to be compressed must lie in one piece.
-bool FrameLink::may_refer(const BodySize& expected) const {
-  return is_large(expected.referable) && !is_large(expected.bytes - expected.referable) &&
-         pack_from_ == never && !blocked_;
-}
-
-std::size_t FrameLink::begin_frame(BodySize expected) {
-  large_begun_ = refers_ = false;
-  references_.clear();
-  if (is_large(expected.bytes)) {
-    const std::size_t bytes = frame_header_bytes + expected.bytes;
-    Buffer block = transport_->block(bytes);
-    refers_ = block.empty() && may_refer(expected);
-    large_begun_ = !refers_;
-    if (large_begun_) {
-      large_ = Bytes(std::move(block));
-      large_.reserve(bytes);
-    }
-  }
-  const std::size_t begin = encoded().size();
-  encoded().grow(frame_header_bytes);
-  return begin;
-}
-
-void FrameLink::drop_frame(std::size_t begin) {
-  references_.clear();
-  if (std::exchange(large_begun_, false))
-    large_ = Bytes();
-  else
-    encoded().truncate(begin);
-}
-
 void FrameLink::say_hello() {
   announced_ = true;
   FrameHeader settings;
@@ -91,37 +57,15 @@ void FrameLink::on_settings(const FrameHeader& header) {
   if (!announced_) say_hello();
   peer_hello_ = hello_of(header.id);
   if (compression_.with != Compression::none && (header.compressions & bit_of(compression_.with)) != 0)
-    pack_from_ = compression_.from_bytes;
+    open_.compress(compression_.with, compression_.from_bytes);
   on_hello();
 }
 
-namespace {
-// If there is no memory for the compressed body, the body is sent as it is.
-bool got_smaller(Compression with, std::span<const std::byte> body, Bytes& to) {
-  try {
-    return compress(with, body, to);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-}  // namespace
-
 CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
-  const bool compressible =
-      header.kind == FrameKind::request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
-  const std::size_t before = body_bytes(begin);
-  if (before < pack_from_ || !compressible || !references_.empty()) return {};
-  CompressionCounts counts;
-  if (got_smaller(compression_.with, encoded().span().last(before), packed_)) {
-    encoded().truncate(begin + frame_header_bytes);
-    encoded().append(packed_.span());
-    header.flags |= FrameFlag::compressed;
-    counts = {1, before, packed_.size()};
-    stats_.compressed_sent += counts;
-    on_packed(counts);
-  }
-  packed_.clear();  // even if it did not get smaller
-  packed_.shrink(keep_unpacked_bytes);
+  const CompressionCounts counts = open_.pack(begin, header);
+  if (counts.bodies == 0) return counts;
+  stats_.compressed_sent += counts;
+  on_packed(counts);
   return counts;
 }
 
@@ -153,9 +97,9 @@ void FrameLink::queue_frame(std::size_t begin, FrameHeader header, Buffer attach
   header.body_bytes = static_cast<std::uint32_t>(body_bytes(begin));
   header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
   encode(header, encoded().data() + begin);
-  const bool refers = !references_.empty();
+  const bool refers = open_.refers();
   try {
-    place_frame(begin);
+    open_.place(begin, *transport_);
     out_.attach(std::move(attachment), header.id);
     ++stats_.frames_sent;
     flush_soon();
@@ -170,7 +114,7 @@ void FrameLink::queue_frame(std::size_t begin, FrameHeader header, Buffer attach
 // Part of a frame may have been sent, and there is no memory to keep the rest, which the
 // application may overwrite.
 void FrameLink::lose_frame() {
-  references_.clear();
+  open_.forget_references();
   if (closed_) return out_.clear();
   close();
   lost_a_frame_ = true;
@@ -196,27 +140,6 @@ void FrameLink::let_go_outgoing(std::uint64_t id) {
     out_.own(id);
   } catch (const std::bad_alloc&) {
     lose_frame();
-  }
-}
-
-// A frame may turn out larger than announced or, compressed, smaller.
-void FrameLink::place_frame(std::size_t begin) {
-  if (!references_.empty()) {
-    for (const Reference& reference : references_) out_.lend(reference.position, reference.bytes);
-    return references_.clear();
-  }
-  const bool is_apart = std::exchange(large_begun_, false);
-  const std::span<const std::byte> frame = is_apart ? large_.span() : out_.encoded().span().subspan(begin);
-  const bool belongs_apart = is_large(frame.size() - frame_header_bytes);
-  if (is_apart && belongs_apart) return out_.attach(large_.take());
-  if (is_apart) {
-    out_.encoded().append(frame);
-    large_ = Bytes();
-  } else if (belongs_apart) {
-    Bytes apart(transport_->block(frame.size()));
-    apart.append(frame);
-    out_.encoded().truncate(begin);
-    out_.attach(apart.take());
   }
 }
 

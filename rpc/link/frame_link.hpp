@@ -1,11 +1,9 @@
 // Frames over a transport, for either end: what arrives is cut into frames, what is to be sent is collected
 // and goes out once a round, or once it is much: many small calls share a system call.
 //
-// A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
-// appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two. A frame
-// that is known to be large gets its own block, from the transport if it has any: its body is copied once,
-// where it is encoded. If the transport has no blocks, and most of the body is large texts and binaries, it
-// refers to those: end_frame() writes them from their places, and copies what was not taken.
+// A frame is encoded in place (open_frame.hpp): begin_frame(), then its body, then end_frame(), which writes
+// the header and queues it. Nothing else may be encoded between the two. What the body refers to is written
+// by then, or copied.
 //
 // Ownership: shared; derived classes keep themselves alive through their owners, and every callback holds a
 // reference while it runs. Threading: the io_context's thread.
@@ -17,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "rpc/link/open_frame.hpp"
 #include "rpc/link/orderly_end.hpp"
 #include "rpc/link/out_queue.hpp"
 #include "rpc/transport/reserved_block.hpp"
@@ -79,8 +78,6 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   std::size_t expected_bytes() const { return reader_.expected_bytes(); }
   std::size_t arrived_bytes() const { return reader_.arrived_bytes(); }
   std::size_t stream_bytes() const { return stream_bytes_; }
-  // A frame with such a body gets a block of its own.
-  static bool is_large(std::size_t body_bytes) { return body_bytes >= large_piece_bytes; }
 
   // Closes now; queued data is lost. on_end() does not run.
   void close();
@@ -93,20 +90,16 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void end_orderly(const Error& cause);
 
   // Bodies are appended here, between begin_frame() and end_frame().
-  Bytes& encoded() { return large_begun_ ? large_ : out_.encoded(); }
-  BodyPlace body() { return {encoded(), refers_ ? &references_ : nullptr}; }
+  Bytes& encoded() { return open_.encoded(); }
+  BodyPlace body() { return open_.body(); }
   // Where the frame begins; pass it on. Of what is expected of the body only large ones matter.
-  std::size_t begin_frame(BodySize expected = 0);
-  std::size_t body_bytes(std::size_t begin) {
-    std::size_t bytes = encoded().size() - begin - frame_header_bytes;
-    for (const Reference& reference : references_) bytes += reference.bytes.size();
-    return bytes;
-  }
+  std::size_t begin_frame(BodySize expected = 0) { return open_.begin(expected, *transport_, !blocked_); }
+  std::size_t body_bytes(std::size_t begin) { return open_.body_bytes(begin); }
   void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
   // The two halves of that: compresses the body, if that is to be, and says so in the header; queues.
   CompressionCounts pack_body(std::size_t begin, FrameHeader& header);
   void queue_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
-  void drop_frame(std::size_t begin);
+  void drop_frame(std::size_t begin) { open_.drop(begin); }
   void send(const FrameHeader& header);  // without a body
   // The memory of the attachment of frame `id`, going out or coming in, may not be touched any more.
   void let_go_outgoing(std::uint64_t id);
@@ -179,8 +172,6 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void wake_starved();
   void on_settings(const FrameHeader& header);
   void ending_on(OrderlyEnd::Next next);
-  bool may_refer(const BodySize& expected) const;
-  void place_frame(std::size_t begin);
   void lose_frame();
   void tell_of_frame_loss();
   bool unpack(Frame& frame, Bytes& into);
@@ -189,7 +180,6 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   // that it keeps, and the peer can begin meanwhile. This is far more than what makes a write worthwhile.
   static constexpr std::size_t write_early_bytes = large_piece_bytes;
   static constexpr std::size_t keep_unpacked_bytes = 64 << 10;
-  static constexpr std::size_t never = SIZE_MAX;
 
   asio::io_context& io_;
   TransportPtr transport_;
@@ -198,13 +188,9 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   CompressionOptions compression_;
   bool announced_ = false;  // what this end takes
   std::optional<Hello> peer_hello_;
-  std::size_t pack_from_ = never;  // bytes of a body from which on it is compressed
-  Bytes packed_, unpacked_;
+  Bytes unpacked_;
   OutQueue out_;
-  Bytes large_;               // the frame that was begun, if it has a block of its own
-  bool large_begun_ = false;  // it has
-  bool refers_ = false;       // it may refer to what is large
-  std::vector<Reference> references_;
+  OpenFrame open_{out_};
   LinkStats stats_;
   std::vector<WaitsForRoom*> starved_;
   std::size_t stream_bytes_ = 0;  // in the inboxes of streams that have not ended
