@@ -69,11 +69,6 @@ void encode(const FrameHeader& header, std::byte* to) {
   put(to + 36, std::uint32_t{header.codec});
 }
 
-void patch_lengths(std::byte* header, std::uint32_t body_bytes, std::uint32_t attachment_bytes) {
-  put(header + 28, body_bytes);
-  put(header + 32, attachment_bytes);
-}
-
 Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> bytes) {
   const std::byte* at = bytes.data();
   if (Result<void> ours = begins_as_a_frame(bytes); !ours) return std::unexpected(std::move(ours.error()));

@@ -95,8 +95,6 @@ struct FrameHeader {
 };
 
 void encode(const FrameHeader& header, std::byte* to);
-// The lengths of a header that was encoded already.
-void patch_lengths(std::byte* header, std::uint32_t body_bytes, std::uint32_t attachment_bytes);
 Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> bytes);
 
 struct FrameLimits {
