@@ -449,7 +449,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
 std::vector<PooledServer> Pool::State::servers() const {
   std::vector<PooledServer> all;
   for (const KnownServerPtr& known : known_.all())
-    if (known->listed) all.push_back(known->told());
+    if (known->listed) all.push_back(known->report());
   return all;
 }
 

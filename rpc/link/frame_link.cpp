@@ -289,10 +289,10 @@ bool FrameLink::on_frame(Frame& frame) {
     on_settings(frame.header);
     return !closed_;
   }
-  return put_aside(frame) || hand_on(frame);
+  return put_aside(frame) || deliver(frame);
 }
 
-bool FrameLink::hand_on(Frame& frame) {
+bool FrameLink::deliver(Frame& frame) {
   if ((frame.header.flags & FrameFlag::compressed) == 0) return on_arrival(frame) && !closed_;
   // A receiver may pass on another frame before it has finished with this one.
   Bytes plain = std::move(unpacked_);

@@ -126,9 +126,9 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   // A frame came. Return false if the link was closed.
   virtual bool on_arrival(Frame& frame) = 0;
   // Called before that, and before a compressed body is decompressed. Return true to keep the frame as it
-  // came, for hand_on() later.
+  // came, for deliver() later.
   virtual bool put_aside(Frame&) { return false; }
-  bool hand_on(Frame& frame);  // on_arrival(); false: the link was closed
+  bool deliver(Frame& frame);  // on_arrival(); false: the link was closed
   // Nothing more will come; the link is no longer open.
   virtual void on_end(const Error& cause) = 0;
   virtual void on_hello() {}  // the other end's came

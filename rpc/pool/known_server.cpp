@@ -21,7 +21,7 @@ void KnownServer::forget_ended() {
   std::erase_if(connections, [](const PooledConnection& one) { return !one.client->is_open(); });
 }
 
-PooledServer KnownServer::told() const {
+PooledServer KnownServer::report() const {
   PooledServer server;
   server.address = address;
   server.connections = static_cast<std::uint32_t>(connections.size());

@@ -47,7 +47,7 @@ struct KnownServer {
   // The least loaded that takes calls; null if none does.
   PooledConnection* best();
   void forget_ended();
-  PooledServer told() const;
+  PooledServer report() const;
 };
 using KnownServerPtr = std::shared_ptr<KnownServer>;
 

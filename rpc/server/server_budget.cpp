@@ -36,7 +36,7 @@ std::size_t ServerConnection::held_bytes() const {
 
 // A connection that crosses a limit releases what it holds itself: waiting for others to do
 // so could take for ever.
-void ServerConnection::mind_memory() {
+void ServerConnection::check_memory() {
   if (!is_open()) return;
   const std::size_t held = held_bytes();
   const bool fits = rules_->memory->settle(settled_, held);
@@ -53,7 +53,7 @@ void ServerConnection::give_up(Errc code, const char* why) {
 
 void ServerConnection::look(PeerWatch::TimePoint now) {
   if (!is_open()) return;
-  mind_limits();
+  apply_limits();
   PeerSigns signs;
   signs.frames = stats().frames_received;
   signs.bytes_received = stats().bytes_received;

@@ -60,7 +60,7 @@ ServerConnection::~ServerConnection() { rules_->memory->settle(settled_, 0); }
 
 bool ServerConnection::on_arrival(Frame& frame) {
   const bool goes_on = handle(frame);
-  mind_limits();
+  apply_limits();
   return goes_on && is_open();
 }
 
@@ -271,7 +271,7 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   call.end_stream(Errc::closed);
   if (!outcome) reply_error(call.id(), outcome.error(), {}, &call.context);
   if (!chain_->empty()) end_call(call.context, outcome, call.reply.sent());
-  if (is_open()) mind_limits();
+  if (is_open()) apply_limits();
 }
 
 void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer attachment,
@@ -324,7 +324,7 @@ void ServerConnection::drain() {
   FrameHeader header;
   header.kind = FrameKind::goodbye;
   send(header);
-  mind_limits();
+  apply_limits();
   flush();
 }
 

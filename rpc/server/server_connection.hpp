@@ -121,7 +121,7 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
   bool take_turn() override;
   void leave(RunningCall& call) override;
   void arguments_read(RunningCall& call) override;
-  void on_round_end() override { mind_limits(); }
+  void on_round_end() override { apply_limits(); }
   void on_packed(const CompressionCounts& counts) override { totals_->compressed_sent.add(counts); }
   void on_unpacked(const CompressionCounts& counts) override { totals_->compressed_received.add(counts); }
 
@@ -149,7 +149,7 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
   std::size_t waiting_limit() const;
   std::size_t held_bytes() const;
   void settle() { rules_->memory->settle(settled_, held_bytes()); }
-  void mind_memory();
+  void check_memory();
   void give_up(Errc code, const char* why);
   // Of a request, when that is known.
   void spend(std::size_t cost);
@@ -157,8 +157,8 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
   bool waits_for_turn(const Frame& frame);
   void queue_for_turn();
   void replay(HeldRequests::Waiting held);
-  void mind_limits();
-  void mind_reading();
+  void apply_limits();
+  void update_reading();
   DeadlineTimer::Look end_late(Deadline now);
 
   const std::shared_ptr<const ServerRules> rules_;

@@ -30,7 +30,7 @@ bool ServerConnection::put_aside(Frame& frame) {
     default:
       return false;
   }
-  mind_reading();
+  update_reading();
   return true;
 }
 
@@ -50,7 +50,7 @@ struct SetForNow {
 };
 }  // namespace
 
-void ServerConnection::mind_limits() {
+void ServerConnection::apply_limits() {
   if (replaying_ || !is_open()) return;
   {
     const SetForNow replaying(replaying_);  // requests handled here come back here
@@ -59,8 +59,8 @@ void ServerConnection::mind_limits() {
       if (!held_.empty() && turns_->is_over() && recent_cost_ >= expensive) queue_for_turn();
     }
   }
-  mind_reading();
-  mind_memory();
+  update_reading();
+  check_memory();
 }
 
 void ServerConnection::replay(HeldRequests::Waiting held) {
@@ -68,21 +68,21 @@ void ServerConnection::replay(HeldRequests::Waiting held) {
     return reply_error(held.request.header.id,
                        {Errc::deadline_exceeded, "the deadline passed before its turn; it did not run"});
   Frame request = held.request.frame();
-  if (!hand_on(request)) return;
+  if (!deliver(request)) return;
   for (HeldRequests::Held& follower : held.followers) {
     Frame frame = follower.frame();
-    if (!hand_on(frame)) return;
+    if (!deliver(frame)) return;
   }
 }
 
-void ServerConnection::mind_reading() {
+void ServerConnection::update_reading() {
   const bool room = waiting_bytes() + held_.bytes() < rules_->memory->share(waiting_limit());
   if (room == reading_ || !is_open()) return;
   reading_ = room;
   read_on(room);
 }
 
-void ServerConnection::on_progress() { mind_limits(); }
+void ServerConnection::on_progress() { apply_limits(); }
 
 bool ServerConnection::waits_for_turn(const Frame& frame) {
   if (!turns_->is_over()) return false;
@@ -108,7 +108,7 @@ bool ServerConnection::take_turn() {
   }
   in_turns_ = !held_.empty();
   const bool again = in_turns_;
-  if (is_open()) mind_limits();
+  if (is_open()) apply_limits();
   flush();
   return again && is_open();
 }

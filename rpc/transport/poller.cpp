@@ -142,14 +142,14 @@ bool Poller::round() {
     in_round_ = false;
     removed_.clear();
   }};
-  hand_on();  // deliver what an exception interrupted
+  deliver();  // deliver what an exception interrupted
   const int count = epoll_wait(set_, events_.data(), static_cast<int>(events_.size()), 0);
   std::span<const epoll_event> ready(events_.data(), static_cast<std::size_t>(std::max(count, 0)));
   while (!ready.empty()) {
     const std::size_t row = std::min(ready.size(), longest_row);
     ask(ready.first(row));
     receive();
-    hand_on();
+    deliver();
     ready = ready.subspan(row);
   }
   return count > 0;
@@ -176,39 +176,39 @@ void Poller::receive() {
 }
 
 // Delivers the events, and ends the rounds of the watchers that got theirs.
-void Poller::hand_on() {
+void Poller::deliver() {
   auto since = asked_.size() > 1 ? Time::now() : Time::time_point();  // a single watcher delays nobody
-  while (handed_ < asked_.size()) {
-    Asked& asked = asked_[handed_++];
+  while (delivered_ < asked_.size()) {
+    Asked& asked = asked_[delivered_++];
     if (!asked.watcher->watched_) continue;
     if (asked.place.empty())
       asked.watcher->ready(asked.events);
     else
       asked.watcher->received(asked.place, asked.got, asked.error);
-    if (handed_ == asked_.size()) break;
+    if (delivered_ == asked_.size()) break;
     if (const auto now = Time::now(); now - since >= most_held_) {
-      tell_asked();
+      end_rounds();
       since = now;
     }
   }
-  tell_asked();
+  end_rounds();
   forget_asked();
 }
 
 void Poller::forget_asked() {
   asked_.clear();
-  handed_ = told_ = 0;
+  delivered_ = ended_ = 0;
 }
 
 // Ends rounds in the order of the events. A watcher whose round_ended() throws counts as told.
-void Poller::tell_asked() {
-  several_end_ = handed_ - told_ > 1;
+void Poller::end_rounds() {
+  several_end_ = delivered_ - ended_ > 1;
   const AtExit all_told{[this] {
     several_end_ = false;
     send_staged();
   }};
-  while (told_ < handed_) {
-    Watcher& watcher = *asked_[told_++].watcher;
+  while (ended_ < delivered_) {
+    Watcher& watcher = *asked_[ended_++].watcher;
     if (watcher.watched_) watcher.round_ended();
   }
 }

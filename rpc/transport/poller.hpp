@@ -112,8 +112,8 @@ class Poller final : public asio::execution_context::service {
   bool round();
   void ask(std::span<const epoll_event> ready);
   void receive();
-  void hand_on();
-  void tell_asked();
+  void deliver();
+  void end_rounds();
   void forget_asked();
   void send_staged();
 
@@ -125,7 +125,7 @@ class Poller final : public asio::execution_context::service {
   std::vector<Watcher*> removed_;  // in this round: their events are stale
   std::vector<Asked> asked_;
   std::chrono::microseconds most_held_{20};  // how long the first ready socket waits for the rest
-  std::size_t handed_ = 0, told_ = 0;        // of these: got their bytes; were told of the round's end
+  std::size_t delivered_ = 0, ended_ = 0;    // of these: got their bytes; were told of the round's end
   bool several_end_ = false;                 // several rounds end now, one after another
   std::unique_ptr<std::byte[]> staging_;
   std::size_t staging_used_ = 0;

@@ -210,7 +210,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     while (user_ != nullptr && reading_) {
       std::optional<rdma::Message> message = channel_.try_receive();
       if (!message) break;
-      hand_on(std::move(*message));
+      deliver(std::move(*message));
     }
     if (user_ != nullptr) user_->round_ended();
     // Also if nothing is read because replies do not leave: a peer that is gone will never take them.
@@ -222,7 +222,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     user->ended({Errc::connection_lost, why});
   }
 
-  void hand_on(rdma::Message message) {
+  void deliver(rdma::Message message) {
     const std::span<const std::byte> bytes = message.bytes();
     if (bytes.size() < large_piece_bytes || !message.keep()) return user_->received(bytes);
     auto* const data = const_cast<std::byte*>(bytes.data());  // nobody else writes to it

@@ -283,7 +283,7 @@ class NestingLink final : public FrameLink {
     if (!std::exchange(nested_, true)) {
       const std::vector<std::byte> other = packed('b');
       Frame held{frame.header, other, {}};
-      EXPECT_TRUE(hand_on(held));
+      EXPECT_TRUE(deliver(held));
     }
     bodies.emplace_back(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
     return true;
