@@ -221,7 +221,7 @@ class Client {
 
   // Checks that the server answers. No function runs for it.
   asio::awaitable<Result<void>> ping(std::chrono::microseconds timeout);
-  // The same, but waits for as long as bytes still move between the two ends (life_signs.hpp).
+  // The same, but waits for as long as bytes still move between the two ends (peer_progress.hpp).
   asio::awaitable<Result<void>> ping_while_alive(std::chrono::microseconds timeout);
 
   bool is_open() const { return core_ && core_->is_open(); }

@@ -11,7 +11,7 @@
 #include "rdma/stream.hpp"
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
-#include "rpc/link/life_signs.hpp"
+#include "rpc/link/peer_progress.hpp"
 #include "rpc/transport/rdma_transport.hpp"
 #include "rpc/transport/socket_transport.hpp"
 #include "rpc/transport/time_limit.hpp"
@@ -237,11 +237,11 @@ asio::awaitable<Result<void>> Client::ping_while_alive(std::chrono::microseconds
 asio::awaitable<Result<void>> Client::ping_while_alive(std::shared_ptr<ClientCore> core,
                                                        std::chrono::microseconds timeout) {
   const auto signs = [&core] {
-    return core ? LifeSigns{core->stats().bytes_received, core->stats().bytes_sent, core->waiting_bytes()}
-                : LifeSigns();
+    return core ? PeerProgress{core->stats().bytes_received, core->stats().bytes_sent, core->waiting_bytes()}
+                : PeerProgress();
   };
   for (;;) {
-    const LifeSigns before = signs();
+    const PeerProgress before = signs();
     Result<void> answered = co_await ping(core, timeout);
     if (answered || answered.error().code != Errc::deadline_exceeded || !may_still_answer(before, signs()))
       co_return answered;

@@ -16,14 +16,14 @@ void FrameLink::close() {
   transport_->close();
 }
 
-void FrameLink::end_orderly(const Error& cause) {
+void FrameLink::close_gracefully(const Error& cause) {
   if (closed_) return;
   const auto self = shared_from_this();
   write_out();
   if (end_limits_.linger.count() <= 0) return ended(cause);
   closed_ = true;
   ending_ = std::make_unique<Ending>(
-      Ending{OrderlyEnd(end_limits_, std::chrono::steady_clock::now()), asio::steady_timer(io_)});
+      Ending{GracefulClose(end_limits_, std::chrono::steady_clock::now()), asio::steady_timer(io_)});
   ending_->timer.expires_at(ending_->end.until());
   ending_->timer.async_wait([weak = weak_from_this()](const std::error_code& cancelled) {
     const auto link = weak.lock();
@@ -35,9 +35,9 @@ void FrameLink::end_orderly(const Error& cause) {
   if (ending_) ending_on(ending_->end.on_written(out_.empty()));
 }
 
-void FrameLink::ending_on(OrderlyEnd::Next next) {
-  if (next == OrderlyEnd::Next::wait) return;
-  if (next == OrderlyEnd::Next::end_output && !transport_->end_output()) return;
+void FrameLink::ending_on(GracefulClose::Next next) {
+  if (next == GracefulClose::Next::wait) return;
+  if (next == GracefulClose::Next::end_output && !transport_->end_output()) return;
   const auto self = shared_from_this();
   close();
   on_gone();
@@ -193,7 +193,7 @@ void FrameLink::wake_starved() {
 void FrameLink::check(const Result<void>& read) {
   if (read || closed_) return;
   on_nonsense(read.error());
-  end_orderly(read.error());
+  close_gracefully(read.error());
 }
 
 // A peer's input may end its own connection and no more, even if there is no memory for it. Any

@@ -15,8 +15,8 @@
 #include <optional>
 #include <vector>
 
+#include "rpc/link/graceful_close.hpp"
 #include "rpc/link/open_frame.hpp"
-#include "rpc/link/orderly_end.hpp"
 #include "rpc/link/out_queue.hpp"
 #include "rpc/transport/reserved_block.hpp"
 #include "rpc/transport/transport.hpp"
@@ -83,11 +83,11 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void close();
 
  protected:
-  // How end_orderly() ends; before start(). Without it: at once.
+  // How close_gracefully() ends; before start(). Without it: at once.
   void use_end_limits(const EndLimits& limits) { end_limits_ = limits; }
-  // Closes after sending what is queued (orderly_end.hpp). The link is no longer open: on_end() runs now,
+  // Closes after sending what is queued (graceful_close.hpp). The link is no longer open: on_end() runs now,
   // on_gone() once the transport is closed.
-  void end_orderly(const Error& cause);
+  void close_gracefully(const Error& cause);
 
   // Bodies are appended here, between begin_frame() and end_frame().
   Bytes& encoded() { return open_.encoded(); }
@@ -171,7 +171,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void write_out();
   void wake_starved();
   void on_settings(const FrameHeader& header);
-  void ending_on(OrderlyEnd::Next next);
+  void ending_on(GracefulClose::Next next);
   void lose_frame();
   void tell_of_frame_loss();
   bool unpack(Frame& frame, Bytes& into);
@@ -200,7 +200,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   std::uint64_t oversize_ = 0;  // of the frame whose body turned out to be, when it was decompressed
   EndLimits end_limits_;
   struct Ending {
-    OrderlyEnd end;
+    GracefulClose end;
     asio::steady_timer timer;
   };
   std::unique_ptr<Ending> ending_;  // closed_, but the transport is not yet

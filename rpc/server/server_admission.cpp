@@ -44,7 +44,7 @@ bool ServerConnection::authenticate(std::string token) {
     return true;
   }
   on_nonsense(identity.error());
-  end_orderly(identity.error());
+  close_gracefully(identity.error());
   return false;
 }
 

@@ -48,7 +48,7 @@ void ServerConnection::check_memory() {
 
 void ServerConnection::give_up(Errc code, const char* why) {
   on_nonsense({code, why});
-  end_orderly({code, why});
+  close_gracefully({code, why});
 }
 
 void ServerConnection::look(PeerWatch::TimePoint now) {

@@ -88,7 +88,7 @@ bool ServerConnection::handle(Frame& frame) {
 
 bool ServerConnection::refuse(const std::string& why) {
   on_nonsense({Errc::protocol, why});
-  end_orderly({Errc::protocol, why});
+  close_gracefully({Errc::protocol, why});
   return false;
 }
 
@@ -331,7 +331,7 @@ void ServerConnection::drain() {
 void ServerConnection::turn_away(const Error& why) {
   start();
   on_nonsense(why);
-  end_orderly(why);
+  close_gracefully(why);
 }
 
 void ServerConnection::stop() {

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-#include "rpc/wire/spare_blocks.hpp"
+#include "rpc/wire/block_cache.hpp"
 
 namespace weir::rpc {
 
 void Bytes::reserve(std::size_t capacity) {
   if (capacity <= capacity_) return;
   capacity = std::max({capacity, capacity_ * 2, std::size_t{256}});
-  const spare_blocks::Block block =
-      capacity >= spare_blocks::smallest
-          ? spare_blocks::take(capacity)
-          : spare_blocks::Block{static_cast<std::byte*>(::operator new(capacity)), capacity};
+  const block_cache::Block block =
+      capacity >= block_cache::smallest
+          ? block_cache::take(capacity)
+          : block_cache::Block{static_cast<std::byte*>(::operator new(capacity)), capacity};
   if (size_ > 0) std::memcpy(block.data, data_, size_);
   if (data_ != nullptr) release();
   data_ = block.data;
@@ -25,7 +25,7 @@ void Bytes::release() {
   if (const auto release = std::exchange(release_, nullptr); release != nullptr)
     release(owner_, data, capacity);
   else
-    spare_blocks::give_back({data, capacity});
+    block_cache::give_back({data, capacity});
 }
 
 Buffer Bytes::take() {
@@ -34,7 +34,7 @@ Buffer Bytes::take() {
     // Instead of an owner we keep the capacity, which is what counts for the block's next user.
     taken.owner_ = reinterpret_cast<void*>(capacity_);
     taken.release_ = [](void* capacity, std::byte* data, std::size_t) {
-      spare_blocks::give_back({data, reinterpret_cast<std::size_t>(capacity)});
+      block_cache::give_back({data, reinterpret_cast<std::size_t>(capacity)});
     };
   }
   data_ = nullptr;

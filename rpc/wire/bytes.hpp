@@ -3,7 +3,7 @@
 // `Buffer` is a block of fixed size whose owner may be anybody: attachments travel in it, from the socket to
 // the function and back, without a copy, and large frames wait in it to be sent. `Bytes` grows at its end
 // without filling what it grows by: frames are encoded into it. What it gives back, if large, is kept for the
-// next (spare_blocks.hpp). Threading: none of its own.
+// next (block_cache.hpp). Threading: none of its own.
 #pragma once
 
 #include <cstddef>
@@ -139,7 +139,7 @@ class Bytes {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
-  Buffer::Release release_ = nullptr;  // null: memory of its own, from and to spare_blocks
+  Buffer::Release release_ = nullptr;  // null: memory of its own, from and to block_cache
   void* owner_ = nullptr;
 };
 

@@ -23,7 +23,7 @@ inline void expect(bool holds, std::source_location at = std::source_location::c
   std::abort();
 }
 
-// That an input makes the heap grow within bounds, 16 MiB being rpc/spare_blocks.
+// That an input makes the heap grow within bounds, 16 MiB being rpc/block_cache.
 class HeapWatch {
  public:
   void look() const { expect(allocated() < before_ + most_growth); }

@@ -10,19 +10,19 @@
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
 
-#include "rpc/link/orderly_end.hpp"
+#include "rpc/link/graceful_close.hpp"
 #include "rpc/transport/tls_transport.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace weir::rpc {
 namespace {
 
-using Next = OrderlyEnd::Next;
+using Next = GracefulClose::Next;
 using std::chrono::milliseconds;
-constexpr OrderlyEnd::TimePoint start{std::chrono::hours(1)};
+constexpr GracefulClose::TimePoint start{std::chrono::hours(1)};
 
-TEST(OrderlyEnd, ends_its_output_once_when_all_is_written) {
-  OrderlyEnd end({.linger = milliseconds(10)}, start);
+TEST(GracefulClose, ends_its_output_once_when_all_is_written) {
+  GracefulClose end({.linger = milliseconds(10)}, start);
   EXPECT_EQ(end.on_written(false), Next::wait);
   EXPECT_FALSE(end.output_ended());
   EXPECT_EQ(end.on_written(true), Next::end_output);
@@ -30,15 +30,15 @@ TEST(OrderlyEnd, ends_its_output_once_when_all_is_written) {
   EXPECT_EQ(end.on_written(true), Next::wait);
 }
 
-TEST(OrderlyEnd, closes_at_a_peer_that_never_stops_sending) {
-  OrderlyEnd end({.linger = milliseconds(10), .most_dropped_bytes = 100}, start);
+TEST(GracefulClose, closes_at_a_peer_that_never_stops_sending) {
+  GracefulClose end({.linger = milliseconds(10), .most_dropped_bytes = 100}, start);
   EXPECT_EQ(end.on_dropped(60), Next::wait);
   EXPECT_EQ(end.on_dropped(40), Next::wait);
   EXPECT_EQ(end.on_dropped(1), Next::close);
 }
 
-TEST(OrderlyEnd, closes_when_its_time_is_over_whatever_is_left) {
-  OrderlyEnd end({.linger = milliseconds(10)}, start);
+TEST(GracefulClose, closes_when_its_time_is_over_whatever_is_left) {
+  GracefulClose end({.linger = milliseconds(10)}, start);
   EXPECT_EQ(end.until(), start + milliseconds(10));
   EXPECT_EQ(end.on_time(start + milliseconds(9)), Next::wait);
   EXPECT_EQ(end.on_time(start + milliseconds(10)), Next::close);

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "rpc/wire/spare_blocks.hpp"
+#include "rpc/wire/block_cache.hpp"
 #include "tests/rpc/recording_transport.hpp"
 
 namespace weir::rpc {
@@ -329,9 +329,9 @@ TEST_F(FrameLinkTest, no_memory_is_kept_of_a_large_body_that_was_to_be_compresse
     request_arrives();
     transport_->user().round_ended();
     EXPECT_EQ(link->stats().compressed_sent.bodies, noisy ? 0u : 1u);
-    const std::size_t spare = spare_blocks::kept_bytes();
+    const std::size_t spare = block_cache::kept_bytes();
     link.reset();
-    EXPECT_EQ(spare_blocks::kept_bytes(), spare) << (noisy ? "what did not get smaller" : "what did");
+    EXPECT_EQ(block_cache::kept_bytes(), spare) << (noisy ? "what did not get smaller" : "what did");
   }
 }
 

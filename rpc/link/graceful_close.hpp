@@ -20,12 +20,12 @@ struct EndLimits {
   std::size_t most_dropped_bytes = 16 << 20;  // that the peer still sends
 };
 
-class OrderlyEnd {
+class GracefulClose {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   enum class Next { wait, end_output, close };
 
-  OrderlyEnd(const EndLimits& limits, TimePoint now)
+  GracefulClose(const EndLimits& limits, TimePoint now)
       : most_dropped_bytes_(limits.most_dropped_bytes), until_(now + limits.linger) {}
 
   TimePoint until() const { return until_; }

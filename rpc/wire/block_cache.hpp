@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-namespace weir::rpc::spare_blocks {
+namespace weir::rpc::block_cache {
 
 inline constexpr std::size_t smallest = 64 << 10;  // below that the heap has them at hand itself
 inline constexpr std::size_t most_bytes = 16 << 20;
@@ -24,4 +24,4 @@ Block take(std::size_t bytes);
 void give_back(Block block);
 std::size_t kept_bytes();  // in this thread
 
-}  // namespace weir::rpc::spare_blocks
+}  // namespace weir::rpc::block_cache

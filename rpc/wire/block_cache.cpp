@@ -1,11 +1,11 @@
-#include "rpc/wire/spare_blocks.hpp"
+#include "rpc/wire/block_cache.hpp"
 
 #include <algorithm>
 #include <array>
 #include <new>
 #include <span>
 
-namespace weir::rpc::spare_blocks {
+namespace weir::rpc::block_cache {
 namespace {
 
 constexpr std::size_t most_blocks = most_bytes / smallest;
@@ -72,4 +72,4 @@ void give_back(Block block) {
 
 std::size_t kept_bytes() { return Kept::ended ? 0 : kept.bytes; }
 
-}  // namespace weir::rpc::spare_blocks
+}  // namespace weir::rpc::block_cache

@@ -13,14 +13,14 @@
 
 namespace weir::rpc {
 
-struct LifeSigns {
+struct PeerProgress {
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_sent = 0;
   std::size_t bytes_waiting = 0;  // to be sent
 };
 
 // `before` the ping, and when its time was over. True: ask again.
-inline bool may_still_answer(const LifeSigns& before, const LifeSigns& now) {
+inline bool may_still_answer(const PeerProgress& before, const PeerProgress& now) {
   if (now.bytes_received != before.bytes_received) return true;
   return before.bytes_waiting > 0 && now.bytes_sent != before.bytes_sent;
 }
