@@ -7,7 +7,6 @@
 // Threading: every function from any thread, except where it says progress thread. mutex_ guards all state.
 // The link's callbacks take it, so nothing is done under it that could wait for the link (no ibv_* call, no
 // blocking connect). Functions return 0 or an errno.
-// call, no blocking connect). Functions return 0 or an errno.
 #pragma once
 
 #include <chrono>
