@@ -1,33 +1,19 @@
 #include "kv/store/keyspace.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "kv/store/hash.hpp"
 #include "kv/store/lazy_free.hpp"
-#include "kv/store/snapshot_walk.hpp"
+#include "kv/store/shown_records.hpp"
 
 namespace weir::kv {
-
-Record* Record::make(std::string_view key) {
-  void* raw = ::operator new(sizeof(Record) + key.size());
-  auto* record = new (raw) Record;
-  record->key_size = static_cast<std::uint32_t>(key.size());
-  std::memcpy(static_cast<void*>(record + 1), key.data(), key.size());
-  return record;
-}
-
-void Record::destroy(Record* record) {
-  record->~Record();
-  ::operator delete(record);
-}
 
 Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
   Record* record = records_.find(key);
   if (record == nullptr) return nullptr;
   if (!is_due(*record, now_ms)) {
     if (hashes_.any()) hide_due_fields(*record, now_ms);
-    if (walk_ != nullptr) may_change(*record);
+    if (snapshot_ != nullptr) may_change(*record);
     return record;
   }
   if (!keeps_expired_) remove(*record, Gone::expired);
@@ -38,7 +24,7 @@ Record& Keyspace::insert(std::string_view key) {
   if (keeps_expired_) erase(key);
   Record* record = Record::make(key);
   record->accessed = clock_->fresh();
-  if (walk_ != nullptr) record->shown_in = walk_->number();
+  if (snapshot_ != nullptr) record->shown_in = snapshot_->number();
   records_.insert(record);
   if (on_added) on_added(*this, record->key());
   return *record;
@@ -54,7 +40,7 @@ Record& Keyspace::insert(std::string_view key, Value value) {
 bool Keyspace::erase(std::string_view key) {
   Record* record = records_.extract(key);
   if (record == nullptr) return false;
-  if (walk_ != nullptr) walk_->before_change(*this, *record);
+  if (snapshot_ != nullptr) snapshot_->before_change(index_, *record);
   clear_expiry(*record);
   drop_value(*record);
   Record::destroy(record);
@@ -69,18 +55,18 @@ void Keyspace::drop_value(Record& record) {
 void Keyspace::clear() {
   expiring_.clear();
   hashes_.clear();
-  walk_ != nullptr ? walk_->emptied(*this, records_.take()) : lazy_free_->take(records_.take());
+  snapshot_ != nullptr ? snapshot_->emptied(index_, records_.take()) : lazy_free_->take(records_.take());
 }
 
 void Keyspace::may_change(Record& record) {
-  if (walk_->changing()) walk_->before_change(*this, record);
+  if (snapshot_->changing()) snapshot_->before_change(index_, record);
 }
 
 void Keyspace::swap(Keyspace& other) noexcept {
   records_.swap(other.records_);
   expiring_.swap(other.expiring_);
   hashes_.swap(other.hashes_);
-  if (walk_ != nullptr) walk_->swapped(*this, other);
+  if (snapshot_ != nullptr) snapshot_->swapped(index_, other.index_);
 }
 
 void Keyspace::set_expiry(Record& record, std::int64_t at_ms) {
@@ -133,7 +119,7 @@ void Keyspace::hide_due_fields(Record& record, std::int64_t now_ms) const {
 void Keyspace::expire_fields_of(Record& record, std::span<const std::string> fields) {
   const std::string key(record.key());
   Hash& hash = record.value.hash();
-  if (walk_ != nullptr) walk_->before_change(*this, record);
+  if (snapshot_ != nullptr) snapshot_->before_change(index_, record);
   for (const std::string& field : fields) hash.erase(field);
   const Left left = hash.size() == 0 ? Left::nothing : Left::some;
   left == Left::nothing ? static_cast<void>(erase(key)) : fields_changed(record);

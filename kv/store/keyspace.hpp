@@ -1,7 +1,7 @@
 // One database: keys, their values, and when they expire.
 //
-// A record is one heap block: header, value, key bytes. Records that expire are also in an index ordered by
-// time, so expiring takes no sampling: the due ones are the first ones.
+// Records that expire are also in an index ordered by time, so expiring takes no sampling: the due ones are
+// the first ones.
 //
 // Time is a parameter (milliseconds since 1970). A key whose time has come does not exist for anyone: find()
 // removes it. expire_due() removes the others. While expired keys are kept (keep_expired()) they do not exist
@@ -22,27 +22,11 @@
 #include <utility>
 
 #include "kv/store/expiring_hashes.hpp"
-#include "kv/store/table.hpp"
+#include "kv/store/record.hpp"
 #include "kv/store/use_frequency.hpp"
 #include "kv/store/value.hpp"
 
 namespace weir::kv {
-
-struct Record {
-  static constexpr std::int64_t never = -1;
-
-  [[no_unique_address]] Value value;
-  std::uint32_t shown_in = 0;  // by which snapshot it was taken last (snapshot_walk.hpp); in value's padding
-  std::int64_t expires_at_ms = never;
-  std::uint32_t accessed = 0;  // for eviction: when it was used last or how often, as the UseClock says
-  std::uint32_t key_size = 0;
-
-  std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
-
-  static Record* make(std::string_view key);
-  static void destroy(Record* record);
-};
-static_assert(sizeof(Record) == 48);
 
 // What a use of a key leaves in its record: the time, coarsely, or how often it is used. One clock serves all
 // databases of a server; the server advances it, and each database is given a reference.
@@ -67,14 +51,8 @@ struct UseClock {
   }
 };
 
-struct RecordTraits {
-  static std::string_view key(const Record& record) { return record.key(); }
-  static void destroy(Record* record) { Record::destroy(record); }
-};
-
-using Records = Table<Record, RecordTraits>;
 class LazyFree;
-class SnapshotWalk;
+class ShownRecords;
 
 class Keyspace {
  public:
@@ -113,7 +91,7 @@ class Keyspace {
     if (hashes_.any()) [[unlikely]]
       hide_due_fields(*record, now_ms);
     record->accessed = clock_->used(record->accessed);
-    if (walk_ != nullptr) [[unlikely]]
+    if (snapshot_ != nullptr) [[unlikely]]
       may_change(*record);
     return record;
   }
@@ -143,7 +121,7 @@ class Keyspace {
   void rename(Record& record, std::string_view key);
 
   // A snapshot begins (or, with null, is over): records are shown to it before they change.
-  void take_part_in(SnapshotWalk* walk) { walk_ = walk; }
+  void take_part_in(ShownRecords* snapshot) { snapshot_ = snapshot; }
 
   // Call after fields of the hash in a record, or at a key, got times or lost them.
   void fields_changed(Record& record);
@@ -213,7 +191,7 @@ class Keyspace {
   ExpiringHashes hashes_;
   const UseClock* clock_;
   LazyFree* lazy_free_;
-  SnapshotWalk* walk_ = nullptr;
+  ShownRecords* snapshot_ = nullptr;
   int index_;
   bool keeps_expired_ = false;
   bool expires_nothing_ = false;

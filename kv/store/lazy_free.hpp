@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 
-#include "kv/store/keyspace.hpp"
-#include "kv/store/value.hpp"
+#include "kv/store/record.hpp"
 
 namespace weir::kv {
 
