@@ -13,6 +13,37 @@ namespace {
 
 constexpr std::string_view count_not_positive = "Number of fields must be a positive integer";
 
+bool wrong(const Call& call, std::string_view error) {
+  call.reply.error("ERR " + std::string(error));
+  return false;
+}
+bool wrong_count(const Call& call) {
+  return wrong(call, "wrong number of arguments for '" + call.command.full_name() + "' command");
+}
+
+// When fields expire: "EX seconds" and its like, or a word instead of a time.
+struct TimeOption {
+  enum class Kind : std::uint8_t { none, time, word };
+  Kind kind = Kind::none;
+  std::int64_t at_ms = 0;
+};
+
+// Takes such an option at argument `at`, if there is one, and moves `at` behind it. Replies with the error
+// and returns false if it is wrong.
+bool take_time(const Call& call, std::size_t& at, std::string_view word, TimeOption& option) {
+  ExpiryForm form{};
+  const bool is_the_word = is_word(call[at], word);
+  if (!is_the_word && !expiry_form(call[at], form)) return true;
+  if (option.kind != TimeOption::Kind::none)
+    return wrong(call,
+                 "Only one of EX, PX, EXAT, PXAT or " + std::string(word) + " arguments can be specified");
+  option.kind = is_the_word ? TimeOption::Kind::word : TimeOption::Kind::time;
+  ++at;
+  if (is_the_word) return true;
+  if (at == call.count()) return wrong(call, "missing expire time");
+  return field_time(call, at++, form, option.at_ms);
+}
+
 // Answers with the fields' values; `found` gets those that exist.
 void reply_fields(const Call& call, Hash*& hash, Arguments fields, std::vector<std::string_view>& found) {
   call.reply.array(fields.size());
@@ -45,39 +76,28 @@ void hgetdel(const Call& call) {
 void hgetex(const Call& call) {
   Hash* hash = nullptr;
   if (!write_as(call, call[1], hash)) return;
-  ExpiryForm form{};
-  const bool expires = expiry_form(call[2], form);
-  const bool persists = is_word(call[2], "PERSIST");
-  std::int64_t at_ms = 0;
-  if (expires && !field_time(call, 3, form, at_ms)) return;
+  TimeOption time;
+  std::size_t at = 2;
+  if (!take_time(call, at, "PERSIST", time)) return;
   Arguments fields;
-  if (!counted_fields(call, expires ? 4 : persists ? 3 : 2, count_not_positive, fields)) return;
+  if (!counted_fields(call, at, count_not_positive, fields)) return;
   std::vector<std::string_view> found;
   reply_fields(call, hash, fields, found);
+  const bool persists = time.kind == TimeOption::Kind::word;
   if (persists) std::erase_if(found, [&](std::string_view field) { return !hash->persist(field); });
   if (found.empty()) return;
   if (persists) return fields_persist(call, found);
-  if (!expires) return;
-  set_times(call, *hash, found, at_ms);
+  if (time.kind == TimeOption::Kind::time) set_times(call, *hash, found, time.at_ms);
 }
 
 enum class Exist : std::uint8_t { any, none, all };
 
 struct SetOptions {
   Exist exist = Exist::any;
-  bool expires = false;
-  bool keeps_times = false;
-  std::int64_t at_ms = 0;
+  TimeOption time;
   Arguments pairs;
+  bool keeps_times() const { return time.kind == TimeOption::Kind::word; }
 };
-
-bool wrong(const Call& call, std::string_view error) {
-  call.reply.error("ERR " + std::string(error));
-  return false;
-}
-bool wrong_count(const Call& call) {
-  return wrong(call, "wrong number of arguments for '" + call.command.full_name() + "' command");
-}
 
 // "FIELDS numfields field value [field value ...]", from argument `at` to the end.
 bool counted_pairs(const Call& call, std::size_t at, Arguments& pairs) {
@@ -90,26 +110,22 @@ bool counted_pairs(const Call& call, std::size_t at, Arguments& pairs) {
   return true;
 }
 
+bool take_condition(const Call& call, std::size_t& at, Exist& exist) {
+  const bool none = is_word(call[at], "FNX");
+  if (!none && !is_word(call[at], "FXX"))
+    return wrong(call, "unknown argument: " + std::string(up_to_zero(call[at])));
+  if (exist != Exist::any) return wrong(call, "Only one of FXX or FNX arguments can be specified");
+  exist = none ? Exist::none : Exist::all;
+  ++at;
+  return true;
+}
+
 bool parse_set(const Call& call, SetOptions& options) {
-  for (std::size_t i = 2; i < call.count(); ++i) {
-    ExpiryForm form{};
-    const bool keep = is_word(call[i], "KEEPTTL");
-    if (is_word(call[i], "FIELDS")) return counted_pairs(call, i, options.pairs);
-    if (keep || expiry_form(call[i], form)) {
-      if (options.expires || options.keeps_times)
-        return wrong(call, "Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
-      options.keeps_times = keep;
-      options.expires = !keep;
-      if (keep) continue;
-      if (++i == call.count()) return wrong(call, "missing expire time");
-      if (!field_time(call, i, form, options.at_ms)) return false;
-    } else if (is_word(call[i], "FNX") || is_word(call[i], "FXX")) {
-      if (options.exist != Exist::any)
-        return wrong(call, "Only one of FXX or FNX arguments can be specified");
-      options.exist = is_word(call[i], "FNX") ? Exist::none : Exist::all;
-    } else {
-      return wrong(call, "unknown argument: " + std::string(up_to_zero(call[i])));
-    }
+  for (std::size_t at = 2; at < call.count();) {
+    if (is_word(call[at], "FIELDS")) return counted_pairs(call, at, options.pairs);
+    const std::size_t before = at;
+    if (!take_time(call, at, "KEEPTTL", options.time)) return false;
+    if (at == before && !take_condition(call, at, options.exist)) return false;
   }
   return wrong_count(call);
 }
@@ -128,7 +144,7 @@ void say_set(const Call& call, const Hash& hash, const SetOptions& options) {
   std::vector<RequestWord> words{"HSET", call[1]};
   for (const Argument& word : options.pairs) words.emplace_back(word.text);
   call.server.effects.say(call.db.index(), words);
-  for (std::size_t i = 0; options.keeps_times && i < options.pairs.size(); i += 2) {
+  for (std::size_t i = 0; options.keeps_times() && i < options.pairs.size(); i += 2) {
     const std::string_view field = options.pairs[i].text;
     if (const std::int64_t at_ms = hash.time_of(field); at_ms != FieldTimes::never)
       call.replay_as({"HPEXPIREAT", call[1], at_ms, "FIELDS", "1", field});
@@ -144,18 +160,18 @@ void hsetex(const Call& call) {
   std::vector<std::string_view> fields;
   for (std::size_t i = 0; i < options.pairs.size(); i += 2) {
     const std::string_view field = options.pairs[i].text;
-    if (options.keeps_times) living(call, hash, field);
+    if (options.keeps_times()) living(call, hash, field);
     if (hash == nullptr) hash = &make_hash(call, call[1]);
     const GivenText value = given(options.pairs[i + 1]);
-    options.keeps_times ? hash->update(field, value, hash_limits(call))
-                        : hash->set(field, value, hash_limits(call));
+    options.keeps_times() ? hash->update(field, value, hash_limits(call))
+                          : hash->set(field, value, hash_limits(call));
     fields.push_back(field);
   }
   say_set(call, *hash, options);
   call.db.fields_changed(call[1]);
   call.changed(call[1], {'h', "hset"});
   call.reply.integer(1);
-  if (options.expires) set_times(call, *hash, fields, options.at_ms);
+  if (options.time.kind == TimeOption::Kind::time) set_times(call, *hash, fields, options.time.at_ms);
 }
 
 }  // namespace
