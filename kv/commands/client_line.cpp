@@ -39,7 +39,7 @@ std::string describe_client(const Client& client, std::int64_t now_ms) {
   };
   const Connection& connection = client.connection();
   const Subscriptions& subscribed = client.subscriptions;
-  const std::size_t in = client.query_bytes();
+  const std::size_t in = client.input().unexecuted_bytes();
   const std::size_t out = client.output.size();
   add("id", std::to_string(client.id()));
   add("addr", connection.peer_address());
@@ -55,8 +55,8 @@ std::string describe_client(const Client& client, std::int64_t now_ms) {
   add("ssub", std::to_string(subscribed.shard_channels.size()));
   add("multi", client.transaction.open ? std::to_string(client.transaction.queued.size()) : "-1");
   add("qbuf", std::to_string(in));
-  add("qbuf-free", std::to_string(client.free_query_bytes()));
-  add("argv-mem", std::to_string(client.argument_bytes()));
+  add("qbuf-free", std::to_string(client.input().free_bytes()));
+  add("argv-mem", std::to_string(client.input().argument_bytes()));
   add("multi-mem", std::to_string(client.transaction.queued_bytes));
   add("rbs", std::to_string(BlockPool::block_size));
   add("rbp", std::to_string(out));

@@ -97,7 +97,7 @@ void clients_section(const Server& server, Fields& field) {
   std::size_t paused = 0;
   std::size_t waiting_at_nodes = 0;
   for (const auto& [id, client] : server.clients) {
-    most_in = std::max(most_in, client->pending_bytes());
+    most_in = std::max(most_in, client->input().bytes());
     most_out = std::max(most_out, client->output.size());
     subscribed += client->subscriptions.any() ? 1 : 0;
     paused += client->paused() ? 1 : 0;

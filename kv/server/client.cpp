@@ -1,7 +1,6 @@
 #include "kv/server/client.hpp"
 
-#include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "kv/gateway/gateway.hpp"
 #include "kv/server/blocked_on.hpp"
@@ -17,8 +16,6 @@ namespace {
 // They still pile up, to `most_behind` bytes, because a peer may have to finish writing before it reads.
 constexpr std::size_t stall_above = 8u << 20;
 constexpr std::size_t most_behind = 8u << 20;
-// Requests rarely need more; larger buffers are freed as soon as their request is over.
-constexpr std::size_t kept_capacity = 64u << 10;
 // A password and a name need far less. The parser has Redis's own limits on a request before AUTH.
 constexpr ClientLimits of_strangers{
     .at_once = 16u << 10, .unsent = 16u << 10, .behind = 0, .query = 64u << 10};
@@ -32,14 +29,13 @@ ClientLimits Client::limits() const {
 
 std::size_t Client::appetite() const {
   const ClientLimits limit = limits();
-  const bool waits = stalled_ || (paused_ && server_.gateway != nullptr);
-  return waits && pending_.size() >= limit.behind ? 0 : limit.at_once;
+  const bool waits = stalled() || (paused() && server_.gateway != nullptr);
+  return waits && input_.pending_bytes() >= limit.behind ? 0 : limit.at_once;
 }
 
 std::size_t Client::memory() const {
-  std::size_t bytes = sizeof(Client) + pending_.capacity() + parser_.held_bytes() + parser_.list_bytes() +
-                      output.size() + name.capacity() + transaction.queued_bytes + transaction.watched_bytes +
-                      subscriptions.text_bytes;
+  std::size_t bytes = sizeof(Client) + input_.memory() + output.size() + name.capacity() +
+                      transaction.queued_bytes + transaction.watched_bytes + subscriptions.text_bytes;
   for (const TextSet* topics :
        {&subscriptions.channels, &subscriptions.patterns, &subscriptions.shard_channels})
     bytes += topics->capacity() * sizeof(std::string);
@@ -106,13 +102,10 @@ void Client::received(std::span<const char> bytes) {
   server_.refresh_time();
   active_ms = server_.now_ms;
   server_.stats.bytes_in += input.size();
-  if (std::span<char> place = parser_.wanted(); !place.empty()) {
-    const std::size_t n = std::min(place.size(), input.size());
-    std::memcpy(place.data(), input.data(), n);
-    parser_.filled(n);
-    input.remove_prefix(n);
+  if (!input_.wanted().empty()) {
+    input_.take_wanted(input);
     if (server_.client_budget.counts()) recount();
-    if (refuse_too_much() || n < place.size()) return;
+    if (refuse_too_much() || !input_.wanted().empty()) return;
   }
   take(input);
 }
@@ -123,31 +116,21 @@ ReplyQueue& Client::outgoing() {
   return output;
 }
 
-std::span<char> Client::wanted() { return parser_.wanted(); }
+std::span<char> Client::wanted() { return input_.wanted(); }
 
 void Client::filled(std::size_t bytes) {
   server_.stats.bytes_in += bytes;
-  parser_.filled(bytes);
+  input_.filled(bytes);
   if (server_.client_budget.counts()) recount();
-  if (refuse_too_much() || !parser_.wanted().empty()) return;
+  if (refuse_too_much() || !input_.wanted().empty()) return;
   server_.refresh_time();
   active_ms = server_.now_ms;
   take({});
 }
 
-// Executes the complete requests in the pending bytes and `input`, and keeps the rest.
-void Client::take(std::string_view input) {
+void Client::take(std::string_view fresh) {
   if (ends()) return;  // input after its last request is useless
-  if (pending_.empty()) {
-    const std::size_t used = process(input);
-    if (!closing && used < input.size()) {
-      const std::size_t kept = takes_requests() ? parser_.kept() : input.size() - used;
-      pending_.assign(input.substr(used, kept));
-    }
-  } else {
-    pending_.append(input);
-    resume();
-  }
+  process(fresh);
   refuse_too_much();
   charge();
 }
@@ -156,7 +139,7 @@ void Client::take(std::string_view input) {
 bool Client::refuse_too_much() {
   if (closing) return true;
   if (ends()) return false;  // it has already been told the error
-  if (pending_bytes() + parser_.list_bytes() <= limits().query) return false;
+  if (input_.bytes() + input_.argument_bytes() <= limits().query) return false;
   server_.log(LogLevel::warning,
               "closing client " + std::to_string(id_) + " (" + connection_->peer_address() +
                   "): its requests " +
@@ -166,59 +149,43 @@ bool Client::refuse_too_much() {
   return true;
 }
 
-void Client::resume() {
-  if (processing_) return;
-  paused_ = false;
-  const std::size_t used = process(pending_);
-  if (closing) return;
-  const std::size_t kept =
-      takes_requests() ? std::min(parser_.kept(), pending_.size() - used) : pending_.size() - used;
-  pending_.erase(0, used);
-  pending_.resize(kept);
-  if (pending_.capacity() > kept_capacity && pending_.size() < pending_.capacity() / 4)
-    pending_.shrink_to_fit();
-  end_if_answered();
-}
-
 bool Client::peer_ended() {
   if (closing || server_.gateway == nullptr) return false;
-  half_closed_ = close_after_reply || stalled_ || !output.empty() || server_.gateway->owes(*this);
+  half_closed_ = close_after_reply || stalled() || !output.empty() || server_.gateway->owes(*this);
   return half_closed_;
 }
 
 void Client::end_if_answered() {
-  if (!half_closed_ || ends() || stalled_ || server_.gateway->owes(*this)) return;
+  if (!half_closed_ || ends() || stalled() || server_.gateway->owes(*this)) return;
   close_after_reply = true;
   will_flush();
 }
 
-// Executes every complete request at the front of `input`; returns how many bytes they took.
-std::size_t Client::process(std::string_view input) {
-  std::size_t used = 0;
-  processing_ = true;
+// Executes the complete requests of what is pending and `fresh`, and keeps the rest.
+void Client::process(std::string_view fresh) {
+  using Keep = ClientInput::Keep;
+  if (input_.in_round()) return;  // resumed by what its own request did
+  input_.begin(fresh);
   const std::size_t errors_before = reply.errors;
-  while (takes_requests() && used < input.size()) {
-    const RequestParser::Limits parser_limits{server_.settings.proto_max_bulk_len, authenticated()};
-    const auto status = parser_.parse(input.substr(used), parser_limits);
+  while (takes_requests() && input_.any_left()) {
+    const auto status = input_.parse({server_.settings.proto_max_bulk_len, authenticated()});
     if (status == RequestParser::Status::incomplete) break;
     if (status == RequestParser::Status::failed) {
-      refuse(parser_.error());
+      refuse(input_.error());
       break;
     }
-    unexecuted_ = input.size() - used;
-    if (!parser_.arguments().empty() && !host_.execute(*this, parser_.arguments())) {
-      paused_ = true;
+    if (!input_.arguments().empty() && !host_.execute(*this, input_.arguments())) {
+      input_.wait(ClientInput::Waits::for_turn);
       break;
     }
-    used += parser_.consumed();
-    parser_.next();
+    input_.next();
     if (host_.limit_output(*this)) break;
-    if (output.size() > limits().unsent) stalled_ = true;
+    if (output.size() > limits().unsent) input_.wait(ClientInput::Waits::for_output);
   }
-  processing_ = false;
+  input_.end(closing ? Keep::nothing : takes_requests() ? Keep::unfinished : Keep::everything);
   server_.stats.error_replies += reply.errors - errors_before;
   if (!output.empty() || close_after_reply) will_flush();
-  return used;
+  if (!closing) end_if_answered();
 }
 
 void Client::set_replies(Replies replies) {
@@ -242,16 +209,16 @@ void Client::refuse(const std::string& protocol_error) {
     reply.error("ERR " + protocol_error);
     close_after_reply = true;
   }
-  parser_.next();
+  input_.give_up_request();
 }
 
 void Client::drained() {
   over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
-  if (half_closed_ && !stalled_ && !server_.gateway->owes(*this)) return close();
+  if (half_closed_ && !stalled() && !server_.gateway->owes(*this)) return close();
   if (replica != nullptr) host_.replica_drained(*this);
-  if (stalled_) {
-    stalled_ = false;
+  if (stalled()) {
+    input_.wait(ClientInput::Waits::no);
     resume();
   }
 }

@@ -1,11 +1,10 @@
 // One client: its requests, its replies, and what the server remembers about it.
 //
-// As a Session it takes the connection's bytes, splits them into requests, and has each executed.
-// Bytes of an incomplete request stay in `pending_`, which starts at that request's first byte.
-// An idle client keeps none.
+// As a Session it takes the connection's bytes, splits them into requests (client_input.hpp), and has each
+// executed.
 //
-// A client whose command blocks takes no further request until it is served; its bytes pile up in `pending_`,
-// bounded by client-query-buffer-limit. If a client does not read its replies, its requests are not executed,
+// A client whose command blocks takes no further request until it is served; its bytes pile up, bounded by
+// client-query-buffer-limit. If a client does not read its replies, its requests are not executed,
 // and once ClientLimits::behind bytes have piled up it is no longer read from.
 //
 // Until a client authenticates these limits are small, and its memory counts towards the common limit of
@@ -22,6 +21,7 @@
 #include "kv/replication/replica.hpp"
 #include "kv/resp/reply.hpp"
 #include "kv/resp/request.hpp"
+#include "kv/server/client_input.hpp"
 #include "kv/text_hash.hpp"
 
 namespace weir::kv {
@@ -94,23 +94,18 @@ class Client final : public Session {
 
   std::uint64_t id() const { return id_; }
   Connection& connection() const { return *connection_; }
-  std::size_t pending_bytes() const { return pending_.size() + parser_.held_bytes(); }
-  // Unused capacity for requests, and the memory of a request's arguments besides their bytes.
-  std::size_t free_query_bytes() const { return pending_.capacity() - pending_.size(); }
-  std::size_t argument_bytes() const { return parser_.list_bytes(); }
+  const ClientInput& input() const { return input_; }
   // All memory that the server holds for this client, including the object itself.
   std::size_t memory() const;
-  // Likewise, including what is being executed now and what came in after it.
-  std::size_t query_bytes() const {
-    return processing_ ? unexecuted_ + parser_.held_bytes() : pending_bytes();
-  }
 
   // Whether its requests are read now: not while it waits, is paused, or is ending.
-  bool takes_requests() const { return !blocked && !script_runs && !ends() && !stalled_ && !paused_; }
+  bool takes_requests() const {
+    return !blocked && !script_runs && !ends() && input_.waits() == ClientInput::Waits::no;
+  }
   // Whether its next request waits for the end of CLIENT PAUSE or for a gateway.
-  bool paused() const { return paused_; }
+  bool paused() const { return input_.waits() == ClientInput::Waits::for_turn; }
   // Executes what has piled up.
-  void resume();
+  void resume() { process({}); }
   // It has output to send at the end of the round.
   void will_flush();
   // It was served; it continues with its next request at the end of the round.
@@ -172,8 +167,9 @@ class Client final : public Session {
   bool only_pubsub() const { return subscriptions.any() && !reply.resp3(); }
 
  private:
-  std::size_t process(std::string_view input);
-  void take(std::string_view input);
+  void process(std::string_view fresh);
+  void take(std::string_view fresh);
+  bool stalled() const { return input_.waits() == ClientInput::Waits::for_output; }
   bool refuse_too_much();
   ClientLimits limits() const;
   void refuse(const std::string& protocol_error);
@@ -184,17 +180,12 @@ class Client final : public Session {
   ClientHost& host_;
   std::uint64_t id_;
   std::unique_ptr<Connection> connection_;
-  RequestParser parser_;
-  std::string pending_;
+  ClientInput input_;
   std::uint64_t stranger_ = 0;      // its number among all Strangers; 0: not a stranger
   std::size_t charged_bytes_ = 0;   // its share of Strangers::bytes
   std::size_t budgeted_bytes_ = 0;  // its share of ClientBudget
-  std::size_t unexecuted_ = 0;      // bytes of the request being executed and of those after it
-  bool stalled_ = false;            // too much waits to be sent: no further request for now
-  bool paused_ = false;             // its next request, already parsed, waits: see paused()
   bool half_closed_ = false;        // it sends no more: see peer_ended()
   bool ends_later_ = false;         // its requests are unreadable; earlier replies go before the error
-  bool processing_ = false;
   Replies replies_ = Replies::on;
 };
 

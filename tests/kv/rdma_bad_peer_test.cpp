@@ -89,7 +89,7 @@ TEST(RdmaBadPeer, does_not_become_the_client_before_it_by_claiming_its_bytes) {
   const auto look = [claimed](Server& s) {
     Seen seen;
     for (const auto& [id, client] : s.clients)
-      seen = {client->query_bytes() >= claimed, client->authenticated()};
+      seen = {client->input().unexecuted_bytes() >= claimed, client->authenticated()};
     return seen;
   };
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
