@@ -132,7 +132,7 @@ std::string in_capitals(std::string_view word);
 std::vector<std::string_view> categories(const Command& command);
 
 // The families of commands, one file each.
-std::span<const Command> access_commands();
+std::span<const Command> acl_commands();
 std::span<const Command> append_only_commands();
 std::span<const Command> bit_commands();
 std::span<const Command> bitfield_commands();
@@ -166,7 +166,7 @@ std::span<const Command> scripting_commands();
 std::span<const Command> server_commands();
 std::span<const Command> set_commands();
 std::span<const Command> sort_commands();
-std::span<const Command> standalone_commands();
+std::span<const Command> absent_feature_commands();
 std::span<const Command> stream_commands();
 std::span<const Command> stream_claim_commands();
 std::span<const Command> stream_group_commands();

@@ -28,7 +28,7 @@ struct Registry {
   std::array<Slot, slot_count> slots;
 
   Registry() {
-    for (auto family : {access_commands(),       bit_commands(),
+    for (auto family : {acl_commands(),          bit_commands(),
                         bitfield_commands(),     common_subsequence_commands(),
                         sort_commands(),         client_commands(),
                         command_commands(),      configuration_commands(),
@@ -42,7 +42,7 @@ struct Registry {
                         set_commands(),          string_commands(),
                         transaction_commands(),  zset_commands(),
                         zset_pop_commands(),     zset_range_commands(),
-                        zset_store_commands(),   standalone_commands(),
+                        zset_store_commands(),   absent_feature_commands(),
                         scripting_commands(),    stream_commands(),
                         stream_claim_commands(), stream_group_commands(),
                         stream_info_commands(),  stream_read_commands(),

@@ -36,7 +36,7 @@ constexpr Command of_module(std::string_view name, int arity, std::uint32_t flag
 
 }  // namespace
 
-std::span<const Command> standalone_commands() {
+std::span<const Command> absent_feature_commands() {
   using namespace flag;
   constexpr std::uint32_t changes = admin | stale | no_async_loading;
   constexpr std::uint32_t loads = admin | noscript | no_async_loading | needs_permission;

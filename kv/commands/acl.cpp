@@ -232,7 +232,7 @@ constexpr Command of_acl(std::string_view name, int arity, std::uint32_t flags, 
 
 }  // namespace
 
-std::span<const Command> access_commands() {
+std::span<const Command> acl_commands() {
   using namespace flag;
   constexpr std::uint32_t plain = noscript | loading | stale;
   constexpr std::uint32_t managing = admin | plain;
