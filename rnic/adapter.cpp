@@ -388,22 +388,10 @@ void Adapter::quiesce(Peer& peer) {
 
 // ---- parked queue pairs
 
-void Adapter::note_parked(QueuePair& qp) {
-  const std::lock_guard lock(parked_mutex_);
-  if (std::find(parked_.begin(), parked_.end(), &qp) != parked_.end()) return;
-  parked_.push_back(&qp);
-  parked_count_.fetch_add(1, std::memory_order_relaxed);
-}
-
-void Adapter::forget_parked(QueuePair& qp) {
-  const std::lock_guard lock(parked_mutex_);
-  if (std::erase(parked_, &qp) != 0) parked_count_.fetch_sub(1, std::memory_order_relaxed);
-}
-
 // Holds mutex_ so that no queue pair is destroyed meanwhile. A poller that cannot get it at once leaves the
 // work to the holder, or to its own next poll.
 void Adapter::resume_parked(Patience patience) {
-  if (parked_count_.load(std::memory_order_relaxed) == 0) return;
+  if (!parked_.any()) return;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (patience == Patience::wait)
     lock.lock();
@@ -413,13 +401,7 @@ void Adapter::resume_parked(Patience patience) {
 }
 
 void Adapter::resume_all_parked() {
-  std::vector<QueuePair*> waiting;
-  {
-    const std::lock_guard parked_lock(parked_mutex_);
-    waiting.swap(parked_);
-    parked_count_.store(0, std::memory_order_relaxed);
-  }
-  for (QueuePair* qp : waiting)
+  for (QueuePair* qp : parked_.take())
     if (qp->resume()) note_parked(*qp);
 }
 
@@ -464,7 +446,7 @@ void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
   for (const PacketDatagram& datagram : datagrams) take_packet(datagram);
   for (QueuePair* qp : answering_) qp->answer_packets();
   // An answer to one queue pair may open the window for another: they share the one of their destination.
-  if (!answering_.empty() && parked_count_.load(std::memory_order_relaxed) != 0) resume_all_parked();
+  if (!answering_.empty() && parked_.any()) resume_all_parked();
 }
 
 namespace {
@@ -514,15 +496,6 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   const bool known = !answering_.empty() &&
                      (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());
   if (!known) answering_.push_back(qp);
-}
-
-std::shared_ptr<packet::Window> Adapter::packet_window(const Gid& destination, std::uint64_t process) {
-  const std::lock_guard lock(windows_mutex_);
-  std::erase_if(packet_windows_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<packet::Window>& known = packet_windows_[{destination, process}];
-  auto window = known.lock();
-  if (window == nullptr) known = window = std::make_shared<packet::Window>();
-  return window;
 }
 
 void Adapter::service() { resume_parked(Patience::wait); }

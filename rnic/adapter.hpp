@@ -23,9 +23,10 @@
 #include "rnic/memory/segment.hpp"
 #include "rnic/memory/window_table.hpp"
 #include "rnic/nic_parts.hpp"
-#include "rnic/packet/window.hpp"
+#include "rnic/packet/windows.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/queue_pair/completion_queue.hpp"
+#include "rnic/queue_pair/parked_queues.hpp"
 #include "rnic/queue_pair/queue_pair.hpp"
 #include "rnic/queue_pair/shared_receive_queue.hpp"
 #include "rnic/tracer.hpp"
@@ -97,8 +98,8 @@ class Adapter {
   // Returns once no operation of ours on that peer that began before the call is still running.
   void quiesce(Peer&);
 
-  void note_parked(QueuePair&);
-  void forget_parked(QueuePair&);
+  void note_parked(QueuePair& qp) { parked_.note(qp); }
+  void forget_parked(QueuePair& qp) { parked_.forget(qp); }
   enum class Patience : std::uint8_t { try_once, wait };
   void resume_parked(Patience);
 
@@ -107,7 +108,9 @@ class Adapter {
   void receive_packets(Patience);
   void take_packets(std::span<const PacketDatagram>);  // that arrived another way
   // What may be in flight to that address, for all our queue pairs together. `process`: as of PacketRoute.
-  std::shared_ptr<packet::Window> packet_window(const Gid& destination, std::uint64_t process);
+  std::shared_ptr<packet::Window> packet_window(const Gid& destination, std::uint64_t process) {
+    return packet_windows_.to(destination, process);
+  }
   // The number of xrc_recv queue pairs whose packets arrive only when a poll asks for them. What they receive
   // completes into the CQs of SRQs, of which each may be meant.
   std::atomic<int>& xrc_on_packets() { return xrc_on_packets_; }
@@ -167,13 +170,10 @@ class Adapter {
   PacketArrivals packet_arrivals_;       // under mutex_
   std::vector<QueuePair*> answering_;    // of the current batch; under mutex_
   std::vector<std::uint32_t> attached_;  // to the current packet's group; under mutex_
-  std::mutex windows_mutex_;
-  std::map<std::pair<Gid, std::uint64_t>, std::weak_ptr<packet::Window>> packet_windows_;
+  packet::Windows packet_windows_;
 
   std::atomic<int> xrc_on_packets_{0};
-  std::atomic<int> parked_count_{0};
-  std::mutex parked_mutex_;
-  std::vector<QueuePair*> parked_;
+  ParkedQueues parked_;
 };
 
 }  // namespace weir::rnic
