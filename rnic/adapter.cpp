@@ -5,7 +5,7 @@
 
 #include "rnic/between_hosts/packet_path.hpp"
 #include "rnic/queue_pair/completion_signal.hpp"
-#include "rnic/same_host/guests.hpp"
+#include "rnic/same_host/guest_operations.hpp"
 
 namespace weir::rnic {
 

@@ -20,7 +20,7 @@
 #include "rnic/peer.hpp"
 #include "rnic/queue_pair/send_queue.hpp"
 #include "rnic/same_host/current_cpu.hpp"
-#include "rnic/same_host/guests.hpp"
+#include "rnic/same_host/guest_operations.hpp"
 #include "rnic/same_host/remote_srq.hpp"
 
 namespace weir::rnic {

@@ -2,7 +2,7 @@
 // answers, and the owner of the SRQ.
 #include <thread>
 
-#include "rnic/same_host/guests.hpp"
+#include "rnic/same_host/guest_operations.hpp"
 #include "xrc_ends.hpp"
 
 namespace weir::rnic::test {

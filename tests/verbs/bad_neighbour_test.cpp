@@ -10,7 +10,7 @@
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
 #include "peer_process.hpp"
-#include "rnic/same_host/guests.hpp"
+#include "rnic/same_host/guest_operations.hpp"
 #include "verbs/progress/messages.hpp"
 #include "verbs/progress/peers.hpp"
 #include "work_queues.hpp"

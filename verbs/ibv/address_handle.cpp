@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "rnic/datagrams/grh.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
-#include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
 namespace {

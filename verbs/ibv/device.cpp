@@ -11,11 +11,11 @@
 
 #include "link/not_cancelled.hpp"
 #include "verbs/ibv/command_fd.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/gid_table.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
 #include "verbs/ibv/private_link.hpp"
-#include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 #include "verbs/trace/tracer.hpp"
 
@@ -23,9 +23,9 @@ namespace weir::verbs {
 
 std::span<Device> devices() {
   static auto* const list = [] {
-    auto* made = new std::vector<Device>(shape().devices.size());
+    auto* made = new std::vector<Device>(device_options().devices.size());
     for (std::size_t i = 0; i < made->size(); ++i) {
-      const char* const name = shape().devices[i].c_str();
+      const char* const name = device_options().devices[i].c_str();
       ibv_device& d = (*made)[i].device;
       d.node_type = IBV_NODE_CA;
       d.transport_type = IBV_TRANSPORT_IB;

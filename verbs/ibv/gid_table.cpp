@@ -18,8 +18,8 @@
 
 #include "link/not_cancelled.hpp"
 #include "link/unique_fd.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/private_link.hpp"
-#include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -76,7 +76,7 @@ std::vector<GidEntry> read_addresses() {
 std::vector<GidEntry> told_addresses() {
   const std::vector<GidEntry> own = read_addresses();
   std::vector<GidEntry> table;
-  for (const ibv_gid& gid : shape().gids) {
+  for (const ibv_gid& gid : device_options().gids) {
     const auto same = [&](const GidEntry& e) { return std::memcmp(e.gid.raw, gid.raw, sizeof gid.raw) == 0; };
     const auto found = std::find_if(own.begin(), own.end(), same);
     const GidEntry& on = found != own.end() ? *found : own.front();
@@ -106,9 +106,9 @@ Table& table() {
     constexpr std::size_t usual = 16, spare = 8;
     const link::NotCancelled whole;
     auto* made = new Table;
-    made->entries = shape().gids.empty() ? read_addresses() : told_addresses();
-    made->places = shape().gids.empty() ? std::max(usual, made->entries.size() + spare)
-                                        : std::max(usual, made->entries.size());
+    made->entries = device_options().gids.empty() ? read_addresses() : told_addresses();
+    made->places = device_options().gids.empty() ? std::max(usual, made->entries.size() + spare)
+                                                 : std::max(usual, made->entries.size());
     return made;
   }();
   return *the_table;
@@ -180,7 +180,7 @@ void read_changed_addresses() {
 }
 
 int watch_addresses(void (*changed)(TableChange)) {
-  if (!shape().gids.empty()) return -1;
+  if (!device_options().gids.empty()) return -1;
   Table& known = table();
   const std::lock_guard lock(known.mutex);
   if (known.watch >= 0 && known.watcher == ::getpid()) return known.watch;

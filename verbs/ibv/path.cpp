@@ -11,8 +11,8 @@
 
 #include "link/explain.hpp"
 #include "link/udp/udp_port.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/private_link.hpp"
-#include "verbs/ibv/shape.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::verbs {
@@ -127,10 +127,10 @@ ibv_mtu mtu_of(const GidEntry& source) {
   return IBV_MTU_256;
 }
 
-ibv_mtu most_mtu() { return shape().active_mtu.value_or(IBV_MTU_4096); }
+ibv_mtu most_mtu() { return device_options().active_mtu.value_or(IBV_MTU_4096); }
 
 ibv_mtu port_mtu() {
-  if (shape().active_mtu) return *shape().active_mtu;
+  if (device_options().active_mtu) return *device_options().active_mtu;
   const auto table = gid_table();
   const auto reached =
       std::ranges::find_if(table, [](const GidEntry& entry) { return is_unicast(entry.gid); });

@@ -9,10 +9,10 @@
 
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/device_memory.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
 #include "verbs/ibv/private_nodes.hpp"
-#include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 
 namespace weir::verbs {

@@ -6,10 +6,10 @@
 
 #include "link/not_cancelled.hpp"
 #include "verbs/ibv/command_fd.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
-#include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "link/explain.hpp"
 #include "verbs/ibv/datagram_reception.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
-#include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <string_view>
 
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_nodes.hpp"
-#include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 
@@ -43,7 +43,7 @@ std::optional<std::size_t> device_of(std::string_view& path) {
   if (!path.starts_with(class_path)) return std::nullopt;
   const std::string_view inside = path.substr(class_path.size());
   const std::string_view name = inside.substr(0, inside.find('/'));
-  const auto& names = shape().devices;
+  const auto& names = device_options().devices;
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) return std::nullopt;
   path = inside.substr(name.size());

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/gid_table.hpp"
-#include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -69,7 +69,7 @@ std::vector<SysfsFile> device_files(std::size_t device) {
                                   {"hw_rev", "1"},
                                   {"node_guid", guid_text},
                                   {"sys_image_guid", guid_text},
-                                  {"node_desc", shape().devices[device]},
+                                  {"node_desc", device_options().devices[device]},
                                   {"ports/1/link_layer", "Ethernet"},
                                   {"ports/1/state", "4: ACTIVE"},
                                   {"ports/1/phys_state", "5: LinkUp"},

@@ -133,7 +133,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   adapter_ = std::make_unique<rnic::Adapter>(link_->slot(), segment_,
                                              reinterpret_cast<rnic::TptEntry*>(table_mapping_.data()), *this);
   adapter_->begin_numbers_at(secret_);
-  dials_ = std::make_unique<Dials>(
+  connects_ = std::make_unique<BackgroundConnects>(
       *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
       [this] { adapter_->service(); });
   network_ = std::make_unique<PacketNetwork>(*link_, *adapter_);
@@ -147,7 +147,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
 void NicProcess::leave() {
   // A hardware NIC would by now have sent what the program posted before it returned from main. Here a
   // datagram may still wait for the connection to its destination's process.
-  dials_->finish(connect_limit);
+  connects_->finish(connect_limit);
   network_->finish();
   for (rnic::QpContext& qp : segment_.header().qps) {
     // Only contexts that were ever used: touching the others would allocate their pages.
@@ -290,23 +290,23 @@ rnic::HostPort::Reached NicProcess::reach(rnic::Slot slot, Ticket& ticket) {
   }
   if (slot == 0 || slot >= link::max_slots) return {};
   if (ticket == 0) {
-    ticket = dials_->begin(slot);
+    ticket = connects_->begin(slot);
     return {.undecided = ticket != 0, .silent = ticket == 0};
   }
-  if (dials_->under_way(slot, ticket)) return {.undecided = true};
+  if (connects_->under_way(slot, ticket)) return {.undecided = true};
   ticket = 0;
-  return {.peer = peer(slot, Wait::no), .silent = dials_->silent(slot)};
+  return {.peer = peer(slot, Wait::no), .silent = connects_->silent(slot)};
 }
 
 rnic::HostPort::Everybody NicProcess::everybody(Ticket& ticket) {
-  if (ticket != 0 && dials_->any_under_way(ticket)) return {{}, true};
+  if (ticket != 0 && connects_->any_under_way(ticket)) return {{}, true};
   const bool first_look = std::exchange(ticket, 0) == 0;
   Everybody all;
   for (const link::Slot slot : link_->occupied()) {
     if (rnic::PeerPtr known = peer(slot, Wait::no))
       all.peers.push_back(std::move(known));
     else if (first_look)
-      ticket = std::max(ticket, dials_->begin(slot));
+      ticket = std::max(ticket, connects_->begin(slot));
   }
   all.undecided = ticket != 0;
   return all;

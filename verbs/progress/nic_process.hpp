@@ -23,7 +23,7 @@
 #include "link/memory/process_memory.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
-#include "verbs/progress/dials.hpp"
+#include "verbs/progress/background_connects.hpp"
 #include "verbs/progress/group_memberships.hpp"
 #include "verbs/progress/mover.hpp"
 #include "verbs/progress/packet_network.hpp"
@@ -123,7 +123,7 @@ class NicProcess final : public rnic::HostPort {
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;
   std::unique_ptr<Mover> mover_;
-  std::unique_ptr<Dials> dials_;
+  std::unique_ptr<BackgroundConnects> connects_;
   std::unique_ptr<PacketNetwork> network_;
   std::unique_ptr<GroupMemberships> groups_;
   std::atomic<bool> attached_ = false;  // adapter_ and self_ are there

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "link/default_directory.hpp"
-#include "verbs/ibv/shape.hpp"
+#include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 
@@ -90,7 +90,7 @@ std::string all_cpus() {
 
 // sysfs in miniature: the device, its two class directories in it, and the classes' links to them.
 void write_device(const fs::path& root, std::size_t number) {
-  const std::string& name = shape().devices[number];
+  const std::string& name = device_options().devices[number];
   const std::string verbs_name = "uverbs" + std::to_string(number);
   const fs::path device = root / "sys/devices/virtual/weir" / name;
   write_file(device / "numa_node", "-1");
@@ -124,7 +124,7 @@ void write_tree(const fs::path& root) {
   fs::create_directories(root / "dev/infiniband");
   write_file(root / "sys/class/infiniband_verbs/abi_version", "6");
   fs::create_symlink("/dev/null", root / "dev/infiniband/rdma_cm");
-  for (std::size_t i = 0; i < shape().devices.size(); ++i) write_device(root, i);
+  for (std::size_t i = 0; i < device_options().devices.size(); ++i) write_device(root, i);
 }
 
 }  // namespace

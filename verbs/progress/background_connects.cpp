@@ -1,4 +1,4 @@
-#include "verbs/progress/dials.hpp"
+#include "verbs/progress/background_connects.hpp"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace weir::verbs {
 
-Dials::Ticket Dials::begin(link::Slot slot) {
+BackgroundConnects::Ticket BackgroundConnects::begin(link::Slot slot) {
   const std::lock_guard lock(mutex_);
   if (const auto found = under_way_.find(slot); found != under_way_.end()) return found->second;
   if (const auto silent = silent_until_.find(slot); silent != silent_until_.end()) {
@@ -20,31 +20,31 @@ Dials::Ticket Dials::begin(link::Slot slot) {
   return last_;
 }
 
-bool Dials::under_way(link::Slot slot, Ticket ticket) const {
+bool BackgroundConnects::under_way(link::Slot slot, Ticket ticket) const {
   const std::lock_guard lock(mutex_);
   const auto found = under_way_.find(slot);
   return found != under_way_.end() && found->second == ticket;
 }
 
-bool Dials::silent(link::Slot slot) const {
+bool BackgroundConnects::silent(link::Slot slot) const {
   const std::lock_guard lock(mutex_);
   const auto found = silent_until_.find(slot);
   return found != silent_until_.end() && link::Clock::now() < found->second;
 }
 
-bool Dials::any_under_way(Ticket up_to) const {
+bool BackgroundConnects::any_under_way(Ticket up_to) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(under_way_, [up_to](const auto& dial) { return dial.second <= up_to; });
 }
 
-void Dials::finish(std::chrono::milliseconds limit) {
+void BackgroundConnects::finish(std::chrono::milliseconds limit) {
   const link::NotCancelled whole;
   std::unique_lock lock(mutex_);
   all_ended_.wait_for(lock, limit, [this] { return unfinished_ == 0; });
 }
 
 // In this order, so that a thread that finds the attempt over also finds the resulting peer.
-void Dials::ended(link::Slot slot, const link::Result<link::NeighbourPtr>& result) {
+void BackgroundConnects::ended(link::Slot slot, const link::Result<link::NeighbourPtr>& result) {
   if (result) on_connected_(*result);
   {
     const std::lock_guard lock(mutex_);

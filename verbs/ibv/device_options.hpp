@@ -17,15 +17,15 @@ inline constexpr char gids_variable[] = "WEIR_GIDS";        // addresses, comma-
 inline constexpr char mtu_variable[] = "WEIR_MTU";          // bytes, 256 to 4096; default: the interface's
 inline constexpr std::size_t max_devices = 16;
 
-struct Shape {
+struct DeviceOptions {
   std::vector<std::string> devices;
   std::vector<ibv_gid> gids;          // empty: the host's addresses
   std::optional<ibv_mtu> active_mtu;  // nullopt: what the interface carries (path.hpp)
 };
 // Drops values that make no sense. If no device name is left, uses the default one.
-Shape parse_shape(const char* devices, const char* gids, const char* mtu = nullptr);
-// The shape that this process was started with; read once.
-const Shape& shape();
+DeviceOptions parse_device_options(const char* devices, const char* gids, const char* mtu = nullptr);
+// The options that this process was started with; read once.
+const DeviceOptions& device_options();
 
 inline std::uint32_t bytes_of(ibv_mtu mtu) { return 128u << static_cast<unsigned>(mtu); }
 

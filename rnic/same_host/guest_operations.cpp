@@ -1,4 +1,4 @@
-#include "rnic/same_host/guests.hpp"
+#include "rnic/same_host/guest_operations.hpp"
 
 #include <sched.h>
 

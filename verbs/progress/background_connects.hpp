@@ -19,13 +19,13 @@
 
 namespace weir::verbs {
 
-class Dials {
+class BackgroundConnects {
  public:
   using Ticket = rnic::HostPort::Ticket;
   // Both run on the progress thread: `on_connected` before the attempt counts as over, `on_ended` after.
   using Connected = std::function<void(const link::NeighbourPtr&)>;
-  Dials(link::SameHostLink& link, std::chrono::milliseconds limit, Connected on_connected,
-        std::function<void()> on_ended)
+  BackgroundConnects(link::SameHostLink& link, std::chrono::milliseconds limit, Connected on_connected,
+                     std::function<void()> on_ended)
       : link_(link), limit_(limit), on_connected_(std::move(on_connected)), on_ended_(std::move(on_ended)) {}
 
   // The attempt at that slot, begun if there is none; 0: none is made.

@@ -1,4 +1,4 @@
-#include "verbs/ibv/shape.hpp"
+#include "verbs/ibv/device_options.hpp"
 
 #include <arpa/inet.h>
 
@@ -36,8 +36,8 @@ std::optional<ibv_gid> gid_of_address(std::string_view address) {
   return std::nullopt;
 }
 
-Shape parse_shape(const char* devices, const char* gids, const char* mtu) {
-  Shape made;
+DeviceOptions parse_device_options(const char* devices, const char* gids, const char* mtu) {
+  DeviceOptions made;
   for_each_word(devices != nullptr ? devices : "", [&](std::string_view name) {
     const bool known = std::ranges::find(made.devices, name) != made.devices.end();
     if (name_valid(name) && !known && made.devices.size() < max_devices) made.devices.emplace_back(name);
@@ -51,8 +51,8 @@ Shape parse_shape(const char* devices, const char* gids, const char* mtu) {
   return made;
 }
 
-const Shape& shape() {
-  static const auto* read = new Shape(parse_shape(
+const DeviceOptions& device_options() {
+  static const auto* read = new DeviceOptions(parse_device_options(
       ::secure_getenv(devices_variable), ::secure_getenv(gids_variable), ::secure_getenv(mtu_variable)));
   return *read;
 }
