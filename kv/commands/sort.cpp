@@ -87,12 +87,12 @@ std::optional<std::string> pointed_at(const Call& call, std::string_view pattern
 }
 
 // The part of that many elements that LIMIT selects.
-struct Range {
+struct Slice {
   std::size_t first;
   std::size_t end;
 };
 
-Range limited(const SortOptions& options, std::size_t of) {
+Slice limited(const SortOptions& options, std::size_t of) {
   const auto size = static_cast<std::int64_t>(of);
   const std::int64_t first = std::clamp<std::int64_t>(options.first, 0, size);
   const std::int64_t count = options.count < 0 ? size - first : std::min(options.count, size - first);
@@ -102,7 +102,7 @@ Range limited(const SortOptions& options, std::size_t of) {
 enum class Way : std::uint8_t { forward, backward };
 
 // The elements in stored order, or from the last on; a set has no order to reverse.
-std::vector<std::string> elements_in(const Record* record, Way way, Range range) {
+std::vector<std::string> elements_in(const Record* record, Way way, Slice range) {
   std::vector<std::string> elements;
   if (record == nullptr || range.first == range.end) return elements;
   elements.reserve(range.end - range.first);
@@ -170,7 +170,7 @@ bool in_order(const SortOptions& options, const Weighed& a, const Weighed& b) {
 }
 
 // Keeps the elements that are in the range after sorting. Equal elements keep their order.
-bool sort_elements(const Call& call, const SortOptions& options, Range range,
+bool sort_elements(const Call& call, const SortOptions& options, Slice range,
                    std::vector<std::string>& elements) {
   std::vector<Weighed> weighed;
   weighed.reserve(elements.size());
@@ -243,7 +243,7 @@ void sort_with(const Call& call, Stores stores) {
     options.by.reset();
   }
   const std::size_t size = record == nullptr ? 0 : record->value.elements();
-  const Range range = limited(options, size);
+  const Slice range = limited(options, size);
   std::vector<std::string> elements;
   if (as_they_are) {
     elements = elements_in(record, options.descending ? Way::backward : Way::forward, range);

@@ -20,7 +20,7 @@ struct RangeQuery {
 };
 
 // A range of a sorted set.
-struct Range {
+struct ZsetRange {
   SortedSet* zset = nullptr;  // null: there is no such key
   Ranks ranks;
 };
@@ -79,7 +79,7 @@ bool parse_options(const Call& call, std::size_t at, RangeQuery& query, bool cho
 // Runs the query on the set of `key`; the bounds are arguments `at` and `at` + 1. False: the client was
 // answered.
 bool find_range(const Call& call, std::string_view key, std::size_t at, const RangeQuery& query,
-                Range& range) {
+                ZsetRange& range) {
   // Reversed, the higher bound comes first.
   const std::string_view low = call[query.reverse ? at + 1 : at];
   const std::string_view high = call[query.reverse ? at : at + 1];
@@ -115,7 +115,7 @@ bool find_range(const Call& call, std::string_view key, std::size_t at, const Ra
 }
 
 void reply_range(const Call& call, RangeQuery query, bool chooses) {
-  Range range;
+  ZsetRange range;
   if (!parse_options(call, 4, query, chooses, false) || !find_range(call, call[1], 2, query, range)) return;
   const bool pairs = query.with_scores && call.reply.resp3();
   call.reply.array(range.ranks.size() * (query.with_scores && !pairs ? 2 : 1));
@@ -137,7 +137,7 @@ void zrevrangebylex(const Call& call) { reply_range(call, {.by = By::lex, .rever
 
 void zrangestore(const Call& call) {
   RangeQuery query;
-  Range range;
+  ZsetRange range;
   if (!parse_options(call, 5, query, true, true) || !find_range(call, call[2], 3, query, range)) return;
   SortedSet result;
   if (range.zset != nullptr) {
@@ -152,7 +152,7 @@ void zrangestore(const Call& call) {
 void remove_range(const Call& call, By by) {
   RangeQuery query;
   query.by = by;
-  Range range;
+  ZsetRange range;
   if (!find_range(call, call[1], 2, query, range)) return;
   if (range.ranks.empty()) return call.reply.integer(0);
   if (!write_as(call, call[1], range.zset)) return;
