@@ -247,9 +247,9 @@ int run(StartOptions options, const char* program) {
   if (!stopping) server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
   const std::string supervisor = environment("NOTIFY_SOCKET");
-  if (!stopping) tell_supervisor(supervisor, "READY=1");
+  if (!stopping) notify_supervisor(supervisor, "READY=1");
   io.run();
-  tell_supervisor(supervisor, "STOPPING=1");
+  notify_supervisor(supervisor, "STOPPING=1");
   server.shut_down();
   server.append_only->turn_off();
   if (has_pidfile) unlink(server.settings.pidfile.c_str());

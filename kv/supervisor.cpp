@@ -10,7 +10,7 @@
 
 namespace weir::kv {
 
-void tell_supervisor(const std::string& socket, std::string_view state) {
+void notify_supervisor(const std::string& socket, std::string_view state) {
   sockaddr_un address{};
   if (socket.empty() || socket.size() >= sizeof address.sun_path) return;
   address.sun_family = AF_UNIX;

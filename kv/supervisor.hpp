@@ -8,6 +8,6 @@ namespace weir::kv {
 
 // Sends `state`, such as "READY=1", to the socket named in $NOTIFY_SOCKET: a path, or @NAME for an abstract
 // socket. Does nothing if the name is empty or nobody listens there.
-void tell_supervisor(const std::string& socket, std::string_view state);
+void notify_supervisor(const std::string& socket, std::string_view state);
 
 }  // namespace weir::kv

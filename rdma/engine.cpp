@@ -304,7 +304,7 @@ bool Engine::poll_for_a_while() {
   const waiting::Turn turn(now());
   run_notifications();
   int batches = 0;
-  const int most_tries = policy_.crowded() ? 1 : settings_.spin_tries;
+  const int most_tries = policy_.contended() ? 1 : settings_.spin_tries;
   for (int tries = 0; tries < most_tries;) {
     if (!poll_once()) {
       ++tries;

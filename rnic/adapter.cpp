@@ -264,7 +264,7 @@ void Adapter::faulted(Qpn number, Fault fault) {
   QueuePair* const qp = find_qp(number);
   if (qp == nullptr) return;
   qp->on_fault(fault);
-  qp->tell_openers_of_fault(fault);
+  qp->report_fault_to_openers(fault);
 }
 
 // Under mutex_. Finds a queue pair of ours or one that we have open.
@@ -291,7 +291,7 @@ void Adapter::peer_gone(Slot slot) {
     qp.peer_gone(slot);
     qp.forget_opener(slot);
   });
-  tell_opened_of_end(slot);
+  notify_openers_of_end(slot);
   queue_pair_closed();
   {
     const std::lock_guard lock(mutex_);

@@ -118,7 +118,7 @@ class Adapter {
  private:
   void destroy_locked(QueuePair*);
   void close_opened(QueuePair*);
-  void tell_opened_of_end(Slot);
+  void notify_openers_of_end(Slot);
   QueuePair* find_qp(Qpn) const;
   void show_counters(std::uint32_t qp_index);
   void retire_counters(std::uint32_t qp_index);

@@ -75,7 +75,7 @@ asio::awaitable<Result<std::vector<std::string>>> resolved_or_why(Resolver& reso
   }
 }
 // False: the resolver cannot report changes.
-asio::awaitable<bool> told_of_change(Resolver& resolver) {
+asio::awaitable<bool> resolver_changed(Resolver& resolver) {
   try {
     co_await resolver.changed();
     co_return true;
@@ -208,7 +208,7 @@ asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
     bool told = false;
     try {
       self->take_addresses(co_await resolved_or_why(*self->resolver_));
-      told = self->closed_ || co_await told_of_change(*self->resolver_);
+      told = self->closed_ || co_await resolver_changed(*self->resolver_);
     } catch (const std::bad_alloc&) {  // as if the resolver had thrown it
     }
     if (told) continue;

@@ -62,7 +62,7 @@ std::vector<MethodReport> StatsKeeper::reports() const {
 }
 
 namespace {
-Result<void> tell_stats(void* object, Context&, std::span<const std::byte>, ReplyBody& reply) {
+Result<void> reply_with_stats(void* object, Context&, std::span<const std::byte>, ReplyBody& reply) {
   return write_result<MessagePack>(static_cast<const StatsKeeper*>(object)->reports(), reply);
 }
 }  // namespace
@@ -76,7 +76,7 @@ Registered StatsKeeper::method() {
       "bytes_after: u64}, packed_out: CompressionCounts{bodies: u64, bytes_before: u64, bytes_after: u64}, "
       "latency_fine: [u64]}]");
   row.object = this;
-  row.now = tell_stats;
+  row.now = reply_with_stats;
   return row;
 }
 

@@ -56,7 +56,7 @@ Connection::Next Connection::consider(int fd) {
   if (now == Life::ready) {
     // The proof fails while bytes come in, so a busy stream is not checked at every call.
     const bool engages = (calls < 64 || calls % 16 == 0) && engage(fd);
-    return engages ? Next::tell_sets : Next::nothing;
+    return engages ? Next::update_sets : Next::nothing;
   }
   const auto& end = record_->end;
   if (now == Life::agreeing) return calls % 4096 == 0 ? Next::seek_for_too_long : Next::nothing;
@@ -135,7 +135,7 @@ std::uint64_t Connection::unsent() const {
              : 0;
 }
 
-void Connection::tell_peer() {
+void Connection::notify_peer() {
   if (far_)
     link_->tell();
   else

@@ -77,7 +77,7 @@ class Connection final : public FarEnd {
     nothing,
     seek_peer,          // hand it to the service
     seek_for_too_long,  // the service gives up if it has looked for too long
-    tell_sets           // it is engaged now, which sets that hold it must know
+    update_sets         // it is engaged now, which sets that hold it must know
   };
   Next consider(int fd);
 
@@ -153,7 +153,7 @@ class Connection final : public FarEnd {
   Incoming incoming();
   bool hand_back(int fd);  // send gate held
   void reset(int fd);
-  void tell_peer();  // words of this end have changed
+  void notify_peer();  // words of this end have changed
   using Known = bool (Link::*)() const;
   bool settle(std::chrono::microseconds longest, Known known);
   bool ends_without_word();
@@ -165,7 +165,7 @@ class Connection final : public FarEnd {
                        bool peek);
   ssize_t receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip, std::uint64_t most,
                       int flags);
-  void tell_of_ring(const Incoming& in);
+  void announce_ring(const Incoming& in);
   void note_cpu();
   ssize_t receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags);
   ssize_t send_as_child(int fd, std::span<const iovec> from, std::size_t skip, int flags);

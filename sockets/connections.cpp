@@ -105,7 +105,7 @@ void Connections::consider(int fd, Connection& it) {
     case Connection::Next::seek_for_too_long:
       service_reconsiders(it);
       break;
-    case Connection::Next::tell_sets:
+    case Connection::Next::update_sets:
       EventSet::engaged_everywhere(it);
       break;
   }

@@ -162,7 +162,7 @@ FarWords FarLink::words() const {
   now.changes = mine_.sender.changes.load();
   now.ring_from = mine_.sender.ring_from.load();
   now.tcp_from = mine_.sender.tcp_from.load();
-  now.produced = std::max(mine_.sender.produced.load(), told_.produced);
+  now.produced = std::max(mine_.sender.produced.load(), sent_words_.produced);
   now.want = static_cast<Want>(mine_.receiver.wants_tcp.load());
   now.changes_seen = mine_.receiver.changes_seen.load();
   now.consumed = mine_.receiver.consumed.load();
@@ -170,26 +170,27 @@ FarWords FarLink::words() const {
 }
 
 bool FarLink::is_due(const FarWords& now) const {
-  return now.changes != told_.changes || now.ring_from != told_.ring_from || now.tcp_from != told_.tcp_from ||
-         now.produced != told_.produced || now.want != told_.want || now.done != told_.done ||
-         now.gone != told_.gone || now.receives != told_.receives || now.changes_seen != told_.changes_seen ||
-         now.consumed - told_.consumed >= ring_bytes_ / 4;
+  return now.changes != sent_words_.changes || now.ring_from != sent_words_.ring_from ||
+         now.tcp_from != sent_words_.tcp_from || now.produced != sent_words_.produced ||
+         now.want != sent_words_.want || now.done != sent_words_.done || now.gone != sent_words_.gone ||
+         now.receives != sent_words_.receives || now.changes_seen != sent_words_.changes_seen ||
+         now.consumed - sent_words_.consumed >= ring_bytes_ / 4;
 }
 
 void FarLink::publish(bool answers) {
   if (lost()) return;
   FarWords now = words();
   if (!is_due(now) && !answers && !owes_.load()) return;
-  const bool places = now.changes != told_.changes || now.tcp_from != told_.tcp_from;
-  const bool asks = places || now.want != told_.want || now.done != told_.done || now.gone != told_.gone ||
-                    now.receives != told_.receives;
+  const bool places = now.changes != sent_words_.changes || now.tcp_from != sent_words_.tcp_from;
+  const bool asks = places || now.want != sent_words_.want || now.done != sent_words_.done ||
+                    now.gone != sent_words_.gone || now.receives != sent_words_.receives;
   reap();
   if (outstanding_ >= sends) {
     owes_.store(true);
     return;
   }
   now.asks = asks;
-  now.number = told_.number + 1;
+  now.number = sent_words_.number + 1;
   now.heard = peers_number_;
   if (asks) asked_.store(now.number);
   if (places) placed_.store(now.number);
@@ -202,7 +203,7 @@ void FarLink::publish(bool answers) {
   request.sg_list = &piece;
   request.num_sge = 1;
   if (!post(request)) return;
-  told_ = now;
+  sent_words_ = now;
   owes_.store(false);
 }
 
@@ -237,7 +238,7 @@ bool FarLink::write(std::span<const iovec> pieces, std::size_t skip, std::size_t
   request.opcode = alone ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
   request.imm_data = alone ? htobe32(static_cast<std::uint32_t>(bytes)) : 0;
   if (!post(request)) return false;
-  if (alone) told_.produced += bytes;
+  if (alone) sent_words_.produced += bytes;
   return true;
 }
 
@@ -249,10 +250,10 @@ bool FarLink::read(void* into, std::size_t bytes, std::uint64_t place) {
 }
 
 bool FarLink::take_words(const FarWords& words) {
-  if (words.number != peers_number_ + 1 || words.heard > told_.number || words.heard < heard_.load() ||
+  if (words.number != peers_number_ + 1 || words.heard > sent_words_.number || words.heard < heard_.load() ||
       words.changes < peer_.sender.changes.load() || words.produced < peer_.sender.produced.load() ||
       words.consumed < peer_.receiver.consumed.load() ||
-      words.changes_seen < peer_.receiver.changes_seen.load() || words.changes_seen > told_.changes)
+      words.changes_seen < peer_.receiver.changes_seen.load() || words.changes_seen > sent_words_.changes)
     return false;
   peers_number_ = words.number;
   const auto want = static_cast<std::uint64_t>(words.want);

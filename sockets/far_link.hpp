@@ -104,7 +104,7 @@ class FarLink final : public Link, private FarArrivals::Receiver {
   ibv_cq* send_cq_ = nullptr;
   ibv_mr *ring_region_ = nullptr, *slots_region_ = nullptr, *sent_region_ = nullptr;
   std::optional<FarHello> greeting_;
-  FarWords told_;                              // the peer's words once all messages have arrived
+  FarWords sent_words_;                        // the peer's words once all messages have arrived
   std::uint64_t peers_number_ = 0;             // number of the latest words received
   std::atomic<std::uint32_t> outstanding_{0};  // requests without a completion
   std::atomic<std::uint64_t> asked_{0}, placed_{0}, heard_{0};

@@ -34,7 +34,7 @@ inline bool look_again(SpinPolicy& policy) {
   constexpr int looks_a_yield = 32;
   static thread_local int looks = 0;
   const auto now = SpinPolicy::TimePoint::clock::now(), before = std::exchange(last_look(), now);
-  if (now - before > waiting::Crowd::long_yield) policy.yielded(before, now);
+  if (now - before > waiting::CoreContention::long_yield) policy.yielded(before, now);
   if (!policy.look_again(now)) return false;
   if (++looks % looks_a_yield == 0) {
     ::sched_yield();

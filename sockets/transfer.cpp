@@ -79,7 +79,7 @@ ssize_t Connection::receive_tcp(Incoming& in, int fd, std::span<const iovec> int
 
 // An epoll set may have been rung for bytes in the ring while bytes of TCP had to be read first. The TCP
 // bytes have been read now, and nobody else will ring for those in the ring.
-void Connection::tell_of_ring(const Incoming& in) {
+void Connection::announce_ring(const Incoming& in) {
   const Source next = in.look();
   if (next.kind == Source::Kind::ring && next.bytes > 0) ring_all(*table(), place_.mine());
 }
@@ -117,7 +117,7 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
     if (source.kind == Source::Kind::tcp && !held_.empty()) {
       const ssize_t got =
           receive_held(in, into, skip, std::min<std::uint64_t>({source.bytes, held_.size(), wanted}), peek);
-      tell_of_ring(in);
+      announce_ring(in);
       return got;
     }
     if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
@@ -125,7 +125,7 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
     if (source.kind == Source::Kind::tcp) {
       got = receive_tcp(in, fd, into, skip, source.bytes, flags);
       if (got > 0) {
-        tell_of_ring(in);
+        announce_ring(in);
         return got;
       }
     } else {
@@ -276,7 +276,7 @@ bool Connection::hand_back(int fd) {
   }
   record_->end.sent_tcp.fetch_add(bytes);
   out.leave_ring_at(from);
-  tell_peer();
+  notify_peer();
   return true;
 }
 

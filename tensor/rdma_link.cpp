@@ -310,7 +310,7 @@ void RdmaLink::notify() {
     pump();
     acknowledge();
   }
-  if (!abandoned_) tell_connector();
+  if (!abandoned_) notify_connector();
   if (!abandoned_ && ended() && !end_told_ && events_ != nullptr) {
     end_told_ = true;
     const bool theirs = end_cause().code == rdma::make_error_code(rdma::Errc::bad_frame) ||

@@ -5,14 +5,15 @@
 //   very core.
 // - sleep: ask the device to signal, once nothing came for a while, so that an idle engine costs nothing. The
 //   while is `idle_spin`, and longer where that pays (Spin).
-// - sleep at once while the machine is crowded (Crowd): a yield took a time slice of another program.
+// - sleep at once while the machine is contended (CoreContention): a yield took a time slice of another
+// program.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "waiting/crowd.hpp"
+#include "waiting/core_contention.hpp"
 
 namespace weir::waiting {
 
@@ -74,8 +75,8 @@ class PollPolicy {
       asleep_ = false;
       progress_at_ = now;
     }
-    crowded_ = crowd_.here(now);
-    if (crowded_) return Next::sleep;
+    contended_ = contention_.present(now);
+    if (contended_) return Next::sleep;
     if (now - progress_at_ < spin_.now()) return Next::yield;
     if (!std::exchange(asleep_, true)) asleep_since_ = now;
     return Next::sleep;
@@ -83,19 +84,19 @@ class PollPolicy {
 
   // As of the last round. In a crowd, spinning only uses up the time slice for which a sleeper is woken
   // early.
-  bool crowded() const { return crowded_; }
+  bool contended() const { return contended_; }
 
   void yielded(TimePoint before, TimePoint after) {
-    if (crowd_.yielded(before, after)) crowded_ = true;
+    if (contention_.yielded(before, after)) contended_ = true;
   }
 
  private:
   Spin spin_;
-  Crowd crowd_;
+  CoreContention contention_;
   bool asleep_ = false;  // since then, with no input
   TimePoint asleep_since_{};
   TimePoint progress_at_{};
-  bool crowded_ = false;
+  bool contended_ = false;
 };
 
 }  // namespace weir::waiting

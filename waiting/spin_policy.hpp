@@ -3,13 +3,13 @@
 // A wake-up is expensive for both ends: it delays the server, and a client's send pays for it. So after input
 // the loop keeps looking for `longest`. If that is in vain repeatedly, it sleeps at once for a number of
 // inputs, twice as many after each further spin in vain, so that an idle or slow client costs next to
-// nothing. It also sleeps at once if other programs want the core (Crowd).
+// nothing. It also sleeps at once if other programs want the core (CoreContention).
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 
-#include "waiting/crowd.hpp"
+#include "waiting/core_contention.hpp"
 
 namespace weir::waiting {
 
@@ -32,7 +32,7 @@ class SpinPolicy {
       --resting_;
     }
     since_ = now;
-    spinning_ = longest_ > Duration::zero() && resting_ == 0 && !crowd_.here(now);
+    spinning_ = longest_ > Duration::zero() && resting_ == 0 && !contention_.present(now);
     return spinning_;
   }
 
@@ -50,12 +50,12 @@ class SpinPolicy {
 
   // Between two looks the core was yielded to others.
   void yielded(TimePoint before, TimePoint after) {
-    if (crowd_.yielded(before, after)) spinning_ = false;
+    if (contention_.yielded(before, after)) spinning_ = false;
   }
 
  private:
   Duration longest_;
-  Crowd crowd_;
+  CoreContention contention_;
   TimePoint since_{};  // the last input
   bool spinning_ = false;
   int vain_ = 0;

@@ -21,7 +21,7 @@ double median(std::vector<double> values) {
 }
 
 // The port that the server reports for the setting; 0: it has none or does not say.
-std::uint16_t told_port(client::Session* server, const std::string& setting) {
+std::uint16_t port_of(client::Session* server, const std::string& setting) {
   std::uint16_t port = 0;
   if (server) {
     const auto text = server_setting(*server, setting);
@@ -34,7 +34,7 @@ std::uint16_t told_port(client::Session* server, const std::string& setting) {
 Result<client::Endpoint> locate(const Options& options, Transport transport, client::Session* server) {
   auto endpoint = options.server.endpoint();
   endpoint.transport = transport;
-  const auto tls_port = options.tls_port ? *options.tls_port : told_port(server, "tls-port");
+  const auto tls_port = options.tls_port ? *options.tls_port : port_of(server, "tls-port");
   switch (transport) {
     case Transport::tcp:
       break;
@@ -48,12 +48,12 @@ Result<client::Endpoint> locate(const Options& options, Transport transport, cli
       endpoint.port = tls_port;
       break;
     case Transport::rdma: {
-      const auto told = told_port(server, "rdma-port");
+      const auto told = port_of(server, "rdma-port");
       endpoint.port = options.rdma_port ? *options.rdma_port : told ? told : options.server.port;
       break;
     }
     case Transport::rdma_tls: {
-      const auto told = told_port(server, "tls-rdma-port");
+      const auto told = port_of(server, "tls-rdma-port");
       endpoint.port = options.tls_rdma_port ? *options.tls_rdma_port : told ? told : tls_port;
       if (!endpoint.port)
         return fail(ErrorKind::usage,

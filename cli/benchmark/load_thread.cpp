@@ -66,14 +66,14 @@ void LoadThread::run(LoadShare::Time start) {
   while (!share_.over() && !share_.abandoned.load(std::memory_order_relaxed) && !plan_.stopped()) {
     reactor_->turn(longest_turn(Clock::now()));
     if (!plan_.keep_alive) reconnect();
-    if (!plan_.nodes.empty()) mind_cluster(Clock::now());
+    if (!plan_.nodes.empty()) check_cluster(Clock::now());
     if (share_.open_loop) send_due(Clock::now());
-    mind_silence(Clock::now());
+    check_silence(Clock::now());
   }
   share_.finished = Clock::now();
   share_.cpu_ns = thread_cpu_ns() - cpu_before;
   connections_.clear();
-  tell_nodes();
+  report_nodes();
 }
 void LoadThread::begin(LoadShare::Time start) {
   if (share_.error || plan_.stopped()) return;
@@ -117,7 +117,7 @@ std::chrono::nanoseconds LoadThread::longest_turn(LoadShare::Time now) const {
   return std::clamp<std::chrono::nanoseconds>(next - now, std::chrono::nanoseconds{0}, usual);
 }
 
-void LoadThread::mind_silence(LoadShare::Time now) {
+void LoadThread::check_silence(LoadShare::Time now) {
   // While an open loop waits for its next request, silence is normal.
   const bool nothing_due = share_.under_way == 0 && share_.open_loop && share_.open_loop->due(now) == 0;
   const auto done = share_.done.load(std::memory_order_relaxed);
@@ -168,7 +168,7 @@ void LoadThread::reconnect() {
 // A node has said that a slot is elsewhere: reads the map again and moves
 // connections to where the slots are. While the thread waits for the answer its
 // requests wait too, as in any client of the cluster that has to ask.
-void LoadThread::mind_cluster(LoadShare::Time now) {
+void LoadThread::check_cluster(LoadShare::Time now) {
   if (share_.map_outdated && now >= next_refresh_) {
     if (targets_.refresh()) {
       share_.map_outdated = false;
@@ -185,7 +185,7 @@ void LoadThread::mind_cluster(LoadShare::Time now) {
   }
 }
 
-void LoadThread::tell_nodes() {
+void LoadThread::report_nodes() {
   if (plan_.nodes.empty()) return;
   for (const auto& target : targets_.all())
     share_.nodes.push_back({address_of(target.endpoint), target.answered, target.redirected});

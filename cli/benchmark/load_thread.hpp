@@ -35,9 +35,9 @@ class LoadThread {
   void send_due(LoadShare::Time now);
   std::chrono::nanoseconds longest_turn(LoadShare::Time now) const;
   void reconnect();
-  void mind_cluster(LoadShare::Time now);
-  void mind_silence(LoadShare::Time now);
-  void tell_nodes();
+  void check_cluster(LoadShare::Time now);
+  void check_silence(LoadShare::Time now);
+  void report_nodes();
 
   const LoadPlan& plan_;
   LoadShare& share_;

@@ -108,7 +108,7 @@ Result<void> run_tests(const Options& options, const JsonFile& json_file) {
     progress.clear();
     if (!result) return std::unexpected(std::move(result.error()));
     if (interrupted && result->requests == 0) break;
-    if (options.json_file != "-") fmt::print("{}", told(options, workload, plan, *result));
+    if (options.json_file != "-") fmt::print("{}", format_result(options, workload, plan, *result));
     std::fflush(stdout);
     if (options.output != Output::text || options.json_file == "-")
       for (const auto& warning : warnings(plan, *result))

@@ -108,8 +108,8 @@ std::vector<std::string> warnings(const LoadPlan& plan, const LoadResult& result
   return found;
 }
 
-std::string told(const Options& options, const Workload& workload, const LoadPlan& plan,
-                 const LoadResult& result) {
+std::string format_result(const Options& options, const Workload& workload, const LoadPlan& plan,
+                          const LoadResult& result) {
   switch (options.output) {
     case Output::text:
       return as_text(options, workload, plan, result);

@@ -12,6 +12,6 @@ namespace weir::benchmark {
 std::string csv_header();
 // Reasons why the figures mean less than they seem to, one sentence each.
 std::vector<std::string> warnings(const LoadPlan&, const LoadResult&);
-std::string told(const Options&, const Workload&, const LoadPlan&, const LoadResult&);
+std::string format_result(const Options&, const Workload&, const LoadPlan&, const LoadResult&);
 
 }  // namespace weir::benchmark

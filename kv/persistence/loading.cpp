@@ -116,9 +116,9 @@ class StoreTarget final : public rdb::Target {
 void LoadingReport::tell() {
   constexpr std::int64_t every_ms = 5000;
   const LoadProgress& progress = *server_.loading;
-  if (told_ms_ == 0) told_ms_ = progress.began_ms;
-  if (server_.now_ms - told_ms_ < every_ms || progress.bytes_all == 0) return;
-  told_ms_ = server_.now_ms;
+  if (reported_ms_ == 0) reported_ms_ = progress.began_ms;
+  if (server_.now_ms - reported_ms_ < every_ms || progress.bytes_all == 0) return;
+  reported_ms_ = server_.now_ms;
   server_.log(LogLevel::notice, "loading: " + std::to_string(progress.bytes_done * 100 / progress.bytes_all) +
                                     " %, " + std::to_string(server_.loaded.keys) + " keys");
 }

@@ -21,7 +21,7 @@ class LoadingReport {
 
  private:
   Server& server_;
-  std::int64_t told_ms_ = 0;
+  std::int64_t reported_ms_ = 0;
 };
 
 enum class LoadResult : std::uint8_t { loaded, no_file, stopped };

@@ -209,9 +209,9 @@ struct Unpacked {
   msgpack_unpacked value;
 };
 
-// Pushes at most `limit` values that start at `offset`. With `tell_offset` it first pushes the offset after
+// Pushes at most `limit` values that start at `offset`. With `with_offset` it first pushes the offset after
 // the last one, or -1 at the end of the data.
-int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool tell_offset) {
+int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool with_offset) {
   std::size_t size = 0;
   const char* bytes = luaL_checklstring(lua, 1, &size);
   if (offset < 0 || limit < 0) {
@@ -223,7 +223,7 @@ int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool te
                       static_cast<int>(size));
   auto at = static_cast<std::size_t>(offset);
   lua_settop(lua, 1);
-  if (tell_offset) lua_pushnil(lua);
+  if (with_offset) lua_pushnil(lua);
   for (std::int64_t count = 0; at < size && (limit == 0 || count < limit); ++count) {
     if (!is_whole({bytes, size}, at)) return luaL_error(lua, "Missing bytes in input.");
     Unpacked one;
@@ -233,7 +233,7 @@ int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool te
       return luaL_error(lua, "Bad data format in input.");
     push_object(lua, one.value.data);
   }
-  if (tell_offset) {
+  if (with_offset) {
     lua_pushnumber(lua, at == size ? -1 : static_cast<lua_Number>(at));
     lua_replace(lua, 2);
   }

@@ -15,7 +15,7 @@ namespace weir::kv {
 namespace {
 
 // Beyond maxclients a few more clients are accepted to receive the error; the others are closed silently.
-constexpr std::size_t told_at_once = 128;
+constexpr std::size_t refusals_at_once = 128;
 
 constexpr std::string_view protected_mode_error =
     "DENIED this server is in protected mode: it has no password, so it serves clients on its own host only. "
@@ -110,7 +110,7 @@ bool Server::protects_from(const Connection& connection) const {
 
 void Server::accept(std::unique_ptr<Connection> connection) {
   const auto limit = static_cast<std::size_t>(settings.maxclients);
-  if (clients.size() >= limit + told_at_once) {
+  if (clients.size() >= limit + refusals_at_once) {
     ++stats.rejected;
     return connection->close();
   }

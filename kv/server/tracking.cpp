@@ -132,14 +132,14 @@ void Tracking::forget_key(std::string_view key) {
     Client* client = find(id);
     if (client == nullptr || client->tracking == nullptr || client->tracking->broadcast) continue;
     if (client->tracking->no_loop && client == server_.serving) continue;
-    tell_or_hold(*client, key);
+    send_or_hold(*client, key);
   }
   forget(known);
 }
 
 void Tracking::flushed() {
   for (const auto& [id, client] : server_.clients) {
-    if (client->tracking != nullptr) tell_or_hold(*client, std::nullopt);
+    if (client->tracking != nullptr) send_or_hold(*client, std::nullopt);
   }
   table_ = {};
   order_ = {};
@@ -197,7 +197,7 @@ bool Tracking::is_being_answered(const Client& client) const {
   return &client == server_.serving || client.in_exec || client.script_runs;
 }
 
-void Tracking::tell_or_hold(Client& client, std::optional<std::string_view> key) {
+void Tracking::send_or_hold(Client& client, std::optional<std::string_view> key) {
   Client* hears = receiver(client);
   if (is_being_answered(hears == nullptr ? client : *hears)) {
     pending_.emplace_back(client.id(), key);

@@ -85,7 +85,7 @@ class Tracking {
   void forget(Table::iterator key);
   void send_pending();
   void tell(Client& client, const Keys& keys);
-  void tell_or_hold(Client& client, std::optional<std::string_view> key);
+  void send_or_hold(Client& client, std::optional<std::string_view> key);
   Client* find(std::uint64_t id) const;
   Client* receiver(Client& client);
   bool is_being_answered(const Client& client) const;

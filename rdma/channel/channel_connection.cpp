@@ -197,7 +197,7 @@ void ChannelConnection::notify() {
     start_fetches();
     pump();
   }
-  if (!abandoned_) tell_connector();
+  if (!abandoned_) notify_connector();
   if (!abandoned_) notify_reader();
   if (!abandoned_) notify_writer();
   if (state_ == State::established || state_ == State::closing) {

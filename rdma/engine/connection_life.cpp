@@ -293,7 +293,7 @@ void ConnectionLife::mark_dirty() {
   engine_.mark_dirty(*this);
 }
 
-void ConnectionLife::tell_connector() {
+void ConnectionLife::notify_connector() {
   if (connect_op_ && (state_ == State::established || ended()))
     std::exchange(connect_op_, nullptr).release()->complete(ended() ? cause_.code : std::error_code());
 }

@@ -144,7 +144,7 @@ class ConnectionLife : public CmOwner {
   void peer_left(std::error_code cause, std::string what);
   void try_hang_up();
   void mark_dirty();
-  void tell_connector();  // first in notify()
+  void notify_connector();  // first in notify()
 
   ConnectionHost& engine_;
   const std::uint64_t tag_;  // in the wr_id of every work request; never reused

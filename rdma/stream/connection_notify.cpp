@@ -15,7 +15,7 @@ bool Connection::can_write() const {
 void Connection::notify() {
   dirty_ = false;
   if (abandoned_) return;
-  tell_connector();
+  notify_connector();
   if (!abandoned_) notify_reader();
   if (!abandoned_) notify_writer();
 }

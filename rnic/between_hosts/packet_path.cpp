@@ -155,13 +155,13 @@ Verdict PacketTarget::append(std::uint64_t offset, std::span<const std::byte> by
 }
 
 Verdict PacketTarget::finish(const packet::Ending& ending) {
-  const Verdict verdict = tell_of(ending);
+  const Verdict verdict = report_ending(ending);
   if (verdict == Verdict::done)
     counters().count_served(is_write_ ? SendOpcode::rdma_write : SendOpcode::send, ending.byte_len);
   return verdict;
 }
 
-Verdict PacketTarget::tell_of(const packet::Ending& ending) {
+Verdict PacketTarget::report_ending(const packet::Ending& ending) {
   if (is_write_ && !ending.imm_be) return Verdict::done;
   Arrival arrival;
   arrival.opcode = is_write_ ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv;

@@ -71,7 +71,7 @@ class PacketTarget final : public packet::Target {
   void refuse(packet::Verdict why) override;
 
  private:
-  packet::Verdict tell_of(const packet::Ending& ending);
+  packet::Verdict report_ending(const packet::Ending& ending);
   Outcome select_at(RemoteQueuePair& end, Qpn srqn);
   RemoteQueuePair& read_from() { return is_xrc_ ? reads_ : own_; }
 

@@ -254,7 +254,7 @@ struct MulticastEntry {
 
 // ---- handed-over copies
 // If the kernel does not let an initiator touch the owner's memory, the owner's mover thread
-// (verbs/progress/mover.hpp) makes the copy between the owner's memory and the lane's bytes. A lane's word is
+// (verbs/nic/mover.hpp) makes the copy between the owner's memory and the lane's bytes. A lane's word is
 // changed by compare-exchange only:
 //
 //   free --claim--> claimed --post--> posted --mover--> running --mover--> done --initiator--> posted or free

@@ -31,7 +31,7 @@ void Adapter::close_opened(QueuePair* qp) {
 }
 
 // If the owning process is gone, only we handle the initiator's death.
-void Adapter::tell_opened_of_end(Slot slot) {
+void Adapter::notify_openers_of_end(Slot slot) {
   const std::lock_guard lock(mutex_);
   for (const auto& qp : opened_) qp->initiator_gone(slot);
 }

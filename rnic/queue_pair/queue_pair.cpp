@@ -140,7 +140,7 @@ void QueuePair::abort_posting() {
 void QueuePair::ring_doorbell() {
   sends_.publish();
   const Cpu cpu = current_cpu();
-  requester_.tell_cpu(cpu);
+  requester_.set_cpu(cpu);
   execute();
   sends_.prefetch_next();
   const bool gives_way = cpu != 0 && initiator_.on(cpu) && requester_.gives_way();

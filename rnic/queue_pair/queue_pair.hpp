@@ -63,7 +63,7 @@ class QueuePair final : private QpWhole {
   // and none can open it any more.
   bool stays_open() const { return openers_.stays_open(); }
   void forget_opener(Slot dead) const { openers_.forget(dead); }
-  void tell_openers_of_fault(Fault fault) const { openers_.tell_of_fault(fault); }
+  void report_fault_to_openers(Fault fault) const { openers_.report_fault(fault); }
   void initiator_gone(Slot);  // to one of another process
 
   // The caller has checked the transition (check_modify). Moving to RTR connects to the destination's

@@ -40,7 +40,7 @@ class Requester {
   bool target_answers() const { return target_.connected() && target_.answers(); }
   // XRC: another process has the target open.
   bool target_has_opener() const { return target_.opener().has_value(); }
-  void tell_cpu(Cpu cpu) { target_.tell_cpu(cpu); }
+  void set_cpu(Cpu cpu) { target_.set_cpu(cpu); }
 
   // ---- waiting
   bool parked() const { return parked_ != Park::none; }

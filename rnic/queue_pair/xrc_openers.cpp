@@ -32,7 +32,7 @@ void XrcOpeners::forget(Slot dead) const {
   if (list_ != nullptr && !home_) list_->nic[dead % max_slots].store(0, std::memory_order_seq_cst);
 }
 
-void XrcOpeners::tell_of_fault(Fault fault) const {
+void XrcOpeners::report_fault(Fault fault) const {
   if (list_ == nullptr || home_) return;
   for (std::uint32_t slot = 0; slot < max_slots; ++slot) {
     if (list_->nic[slot].load(std::memory_order_relaxed) == 0) continue;

@@ -36,7 +36,7 @@ class XrcOpeners {
   // any more.
   bool stays_open() const;
   void forget(Slot dead) const;
-  void tell_of_fault(Fault) const;
+  void report_fault(Fault) const;
 
  private:
   const QpCommon& qp_;

@@ -108,7 +108,7 @@ class RemoteQueuePair {
   void announce_parked() const;
 
   // Records the CPU on which we ring the doorbell.
-  void tell_cpu(Cpu cpu) {
+  void set_cpu(Cpu cpu) {
     if (ctx_ == nullptr || cpu == cpu_told_) return;
     cpu_told_ = cpu;
     ctx_->initiator_cpu.store(cpu, std::memory_order_relaxed);

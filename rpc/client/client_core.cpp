@@ -51,15 +51,15 @@ Error failure_in(const FrameHeader& header, std::span<const std::byte> body) {
     error.what.assign(reinterpret_cast<const char*>(body.data()), body.size());
     return error;
   }
-  DetailedFailure told;
-  if (const Result<void> read = MessagePack::read(body, told); !read) {
+  DetailedFailure failure;
+  if (const Result<void> read = MessagePack::read(body, failure); !read) {
     error.what = "the server's words for it make no sense: " + read.error().what;
     return error;
   }
-  error.what = told.what;
+  error.what = failure.what;
   auto details = std::make_shared<ErrorDetails>();
-  details->type = told.type;
-  details->body.assign(told.body.begin(), told.body.end());
+  details->type = failure.type;
+  details->body.assign(failure.body.begin(), failure.body.end());
   error.details = std::move(details);
   return error;
 }
@@ -148,22 +148,22 @@ Result<void> ClientCore::put_before_arguments(Draft& draft, const CallOptions& o
 }
 
 void ClientCore::put_types(Draft& draft, const MethodSchema& schema) {
-  CallerSchema told{schema.id, {}};
-  const bool untold = told_schemas_[told.id % told_schemas_.size()] != told.id;
-  if (untold && schema.text.size() <= most_schema_bytes) told.text = schema.text;
-  rpc::append(encoded(), told);
+  CallerSchema caller{schema.id, {}};
+  const bool unsent = sent_schemas_[caller.id % sent_schemas_.size()] != caller.id;
+  if (unsent && schema.text.size() <= most_schema_bytes) caller.text = schema.text;
+  rpc::append(encoded(), caller);
   draft.flags |= FrameFlag::typed;
-  draft.schema = told.id;
+  draft.schema = caller.id;
 }
 
 // What the end of a call tells us: the server knows the types now, or has forgotten them.
 void ClientCore::learn(const Slot& slot, std::uint16_t status) {
   if (slot.schema == 0) return;
-  std::uint64_t& told = told_schemas_[slot.schema % told_schemas_.size()];
+  std::uint64_t& sent = sent_schemas_[slot.schema % sent_schemas_.size()];
   if (status == 0)
-    told = slot.schema;
-  else if (status == static_cast<std::uint16_t>(Errc::schema_mismatch) && told == slot.schema)
-    told = 0;
+    sent = slot.schema;
+  else if (status == static_cast<std::uint16_t>(Errc::schema_mismatch) && sent == slot.schema)
+    sent = 0;
 }
 
 void ClientCore::greet() {
@@ -254,17 +254,17 @@ void ClientCore::claim(std::uint64_t id, PendingCall& call) {
   }
   const auto early = std::move(slot->early);
   release(*slot);
-  asio::post(io(), [told = CallToTell(&call), early = std::move(*early)]() mutable {
+  asio::post(io(), [caller = CallToTell(&call), early = std::move(*early)]() mutable {
     if (early)
-      told.release()->complete(early->span());
+      caller.release()->complete(early->span());
     else
-      told.release()->complete(std::unexpected(std::move(early.error())));
+      caller.release()->complete(std::unexpected(std::move(early.error())));
   });
 }
 
 void ClientCore::post_failure(PendingCall& call, Error why) {
-  asio::post(io(), [told = CallToTell(&call), why = std::move(why)]() mutable {
-    told.release()->complete(std::unexpected(std::move(why)));
+  asio::post(io(), [caller = CallToTell(&call), why = std::move(why)]() mutable {
+    caller.release()->complete(std::unexpected(std::move(why)));
   });
 }
 

@@ -183,7 +183,7 @@ class ClientCore : public FrameLink {
   ClientChain chain_;
   bool draining_ = false;
   std::function<void()> greeted_;
-  std::array<std::uint64_t, 32> told_schemas_{};  // that the server heard the text of, by their last bits
+  std::array<std::uint64_t, 32> sent_schemas_{};  // that the server heard the text of, by their last bits
   TokenProvider token_;
   std::uint32_t tokens_sent_ = 0;
   Error end_cause_{Errc::closed, "the connection is closed"};

@@ -147,16 +147,16 @@ class Parsed {
 };
 
 // The type as words for a sentence; a record goes by its name.
-std::string told(const Type& type) {
+std::string describe(const Type& type) {
   const auto list = [&](std::string_view open, std::string_view between, std::string_view close) {
     std::string text(open);
     for (const Type* part : type.parts)
-      text.append(text.size() > open.size() ? between : "").append(told(*part));
+      text.append(text.size() > open.size() ? between : "").append(describe(*part));
     return text.append(close);
   };
   switch (type.kind) {
     case Kind::optional:
-      return std::string("?").append(told(*type.parts[0]));
+      return std::string("?").append(describe(*type.parts[0]));
     case Kind::list:
       return list("[", "", "]");
     case Kind::map:
@@ -246,7 +246,7 @@ class Check {
   }
 
   void differ(const std::string& where, const Type& written, const Type& read) {
-    say(where + ": " + told(written) + " at " + std::string(writer_) + ", " + told(read) + " at " +
+    say(where + ": " + describe(written) + " at " + std::string(writer_) + ", " + describe(read) + " at " +
         std::string(reader_));
   }
   void say(std::string what) {

@@ -118,11 +118,11 @@ void FrameLink::lose_frame() {
   if (closed_) return out_.clear();
   close();
   lost_a_frame_ = true;
-  asio::post(io_, to_tell_of_it_.serve([self = shared_from_this()] { self->tell_of_frame_loss(); }));
+  asio::post(io_, frame_loss_report_.serve([self = shared_from_this()] { self->report_frame_loss(); }));
 }
 
 // There may be no memory for a long message.
-void FrameLink::tell_of_frame_loss() {
+void FrameLink::report_frame_loss() {
   try {
     on_end(frame_loss());
   } catch (const std::bad_alloc&) {

@@ -173,7 +173,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void on_settings(const FrameHeader& header);
   void ending_on(GracefulClose::Next next);
   void lose_frame();
-  void tell_of_frame_loss();
+  void report_frame_loss();
   bool unpack(Frame& frame, Bytes& into);
 
   // Queued data is sent before the round ends once it reaches this size: the queue stays within the memory
@@ -196,7 +196,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   std::size_t stream_bytes_ = 0;  // in the inboxes of streams that have not ended
   bool closed_ = false;
   bool lost_a_frame_ = false;
-  ReservedBlock to_tell_of_it_;
+  ReservedBlock frame_loss_report_;
   std::uint64_t oversize_ = 0;  // of the frame whose body turned out to be, when it was decompressed
   EndLimits end_limits_;
   struct Ending {

@@ -14,7 +14,7 @@ struct BlockingThreads::State {
   struct Job {
     std::uint64_t number = 0;
     Run run;
-    Told told;
+    Done done;
   };
 
   explicit State(BlockingOptions with) : options(with) { options.threads = std::max(1u, options.threads); }
@@ -29,7 +29,7 @@ struct BlockingThreads::State {
       waiting.pop_front();
       lock.unlock();
       job.run();
-      job.told({});
+      job.done({});
       job = Job();  // free what it owns before waiting for the next
       lock.lock();
       --running;
@@ -49,19 +49,19 @@ struct BlockingThreads::State {
 BlockingThreads::BlockingThreads(BlockingOptions options) : state_(std::make_unique<State>(options)) {}
 BlockingThreads::~BlockingThreads() { stop(); }
 
-std::uint64_t BlockingThreads::begin(Run run, Told told) {
+std::uint64_t BlockingThreads::begin(Run run, Done done) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   const std::uint64_t number = ++state.numbers;
   if (state.stopping) {
     lock.unlock();
-    told(fail(Errc::closed, "the threads for functions that block have stopped"));
+    done(fail(Errc::closed, "the threads for functions that block have stopped"));
     return number;
   }
   const std::size_t taken = state.running + state.waiting.size();
   if (taken >= std::size_t{state.options.threads} + state.options.most_waiting) {
     lock.unlock();
-    told(fail(Errc::overloaded, "all " + std::to_string(state.options.threads) +
+    done(fail(Errc::overloaded, "all " + std::to_string(state.options.threads) +
                                     " threads for functions that block are busy, and " +
                                     std::to_string(state.options.most_waiting) +
                                     " calls wait for one: try again later"));
@@ -69,7 +69,7 @@ std::uint64_t BlockingThreads::begin(Run run, Told told) {
   }
   const bool starts = taken >= state.threads.size() && state.threads.size() < state.options.threads;
   if (starts) state.threads.emplace_back([&state] { state.work(); });
-  state.waiting.push_back({number, std::move(run), std::move(told)});
+  state.waiting.push_back({number, std::move(run), std::move(done)});
   lock.unlock();
   state.changed.notify_one();
   return number;
@@ -84,7 +84,7 @@ void BlockingThreads::cancel(std::uint64_t number) {
     job = std::move(*found);
     state_->waiting.erase(found);
   }
-  job.told(fail(Errc::cancelled, "cancelled before it ran"));
+  job.done(fail(Errc::cancelled, "cancelled before it ran"));
 }
 
 void BlockingThreads::stop() {
@@ -98,7 +98,7 @@ void BlockingThreads::stop() {
   }
   state_->changed.notify_all();
   for (const State::Job& job : dropped)
-    job.told(fail(Errc::closed, "the threads for functions that block have stopped; it did not run"));
+    job.done(fail(Errc::closed, "the threads for functions that block have stopped; it did not run"));
   for (std::thread& thread : threads) thread.join();
 }
 

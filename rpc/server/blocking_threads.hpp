@@ -90,7 +90,7 @@ class BlockingThreads {
   };
 
   using Run = std::function<void()>;
-  using Told = std::function<void(Result<void>)>;
+  using Done = std::function<void(Result<void>)>;
   // Not a coroutine: GCC 12 destroys a closure that is a temporary of an awaited expression twice.
   asio::awaitable<Result<void>> ended(const Run& run, const asio::any_io_executor& executor) {
     return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<void>)>(
@@ -107,8 +107,8 @@ class BlockingThreads {
         },
         asio::use_awaitable);
   }
-  // Returns the number of the work. `told` runs once: here if there is no room, else in a thread.
-  std::uint64_t begin(Run run, Told told);
+  // Returns the number of the work. `done` runs once: here if there is no room, else in a thread.
+  std::uint64_t begin(Run run, Done done);
   // Cancels only waiting work.
   void cancel(std::uint64_t number);
 

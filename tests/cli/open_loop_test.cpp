@@ -170,7 +170,7 @@ TEST(Report, of_an_open_loop_says_the_rate_asked_for_and_reached_and_what_was_no
   open.rate_per_s = 2000;
   auto result = result_of(1000, 0, 0);
   result.unsent = 123;
-  const auto text = told({}, {"SET", {}}, open, result);
+  const auto text = format_result({}, {"SET", {}}, open, result);
   for (const auto* part :
        {"open loop at 2000/s", "achieved rate: 1000.00/s", "due but not sent by the end: 123"})
     EXPECT_THAT(text, HasSubstr(part));

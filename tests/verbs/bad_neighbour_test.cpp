@@ -11,8 +11,8 @@
 #include "link/same_host.hpp"
 #include "peer_process.hpp"
 #include "rnic/same_host/guest_operations.hpp"
-#include "verbs/progress/messages.hpp"
-#include "verbs/progress/peers.hpp"
+#include "verbs/nic/messages.hpp"
+#include "verbs/nic/peers.hpp"
 #include "work_queues.hpp"
 
 namespace weir::verbs_test {

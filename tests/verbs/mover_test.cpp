@@ -1,6 +1,6 @@
 // Handed-over copies (decision 0006): the initiator's side against the mover, in one process, over a segment
 // that both sides have mapped.
-#include "verbs/progress/mover.hpp"
+#include "verbs/nic/mover.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include "link/memory/mapping.hpp"
 #include "rnic/memory/protection_table.hpp"
 #include "tests/verbs/lone_pages.hpp"
-#include "verbs/progress/handover.hpp"
+#include "verbs/nic/handover.hpp"
 
 namespace weir::verbs {
 namespace {

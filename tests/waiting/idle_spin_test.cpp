@@ -74,7 +74,7 @@ TEST_F(SpinPolicyTest, sleeps_at_once_where_a_yield_took_long) {
   policy.yielded(now, now + 4ms);
   EXPECT_FALSE(policy.look_again(now + 4ms));
   EXPECT_FALSE(policy.worked(now + 5ms)) << "the crowd is here";
-  EXPECT_TRUE(policy.worked(now + 4ms + Crowd::shortest));
+  EXPECT_TRUE(policy.worked(now + 4ms + CoreContention::shortest));
 }
 
 TEST(IdleSpinTest, lets_the_loop_end_when_nothing_more_comes) {

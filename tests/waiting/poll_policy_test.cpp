@@ -79,8 +79,8 @@ TEST_F(PollPolicyTest, sleeps_at_once_after_a_yield_that_cost_a_time_slice) {
   policy.yielded(now, now + 4ms);
   now += 4ms;
   EXPECT_EQ(policy.after_round(now, true), Next::sleep);
-  EXPECT_EQ(policy.after_round(now + Crowd::shortest - 1ms, true), Next::sleep);
-  EXPECT_EQ(policy.after_round(now + Crowd::shortest, true), Next::yield) << "tries again";
+  EXPECT_EQ(policy.after_round(now + CoreContention::shortest - 1ms, true), Next::sleep);
+  EXPECT_EQ(policy.after_round(now + CoreContention::shortest, true), Next::yield) << "tries again";
 }
 
 TEST_F(PollPolicyTest, takes_no_interrupt_for_a_crowd) {
@@ -90,25 +90,25 @@ TEST_F(PollPolicyTest, takes_no_interrupt_for_a_crowd) {
 }
 
 TEST_F(PollPolicyTest, says_that_it_is_crowded_until_it_tries_again) {
-  EXPECT_FALSE(policy.crowded());
+  EXPECT_FALSE(policy.contended());
   policy.yielded(now, now + 4ms);
-  EXPECT_TRUE(policy.crowded());
+  EXPECT_TRUE(policy.contended());
   now += 4ms;
-  policy.after_round(now + Crowd::shortest - 1ms, true);
-  EXPECT_TRUE(policy.crowded());
-  policy.after_round(now + Crowd::shortest, true);
-  EXPECT_FALSE(policy.crowded());
+  policy.after_round(now + CoreContention::shortest - 1ms, true);
+  EXPECT_TRUE(policy.contended());
+  policy.after_round(now + CoreContention::shortest, true);
+  EXPECT_FALSE(policy.contended());
 }
 
 TEST_F(PollPolicyTest, tries_again_ever_later_while_the_crowd_stays) {
-  auto expected = Crowd::shortest;
+  auto expected = CoreContention::shortest;
   for (int i = 0; i < 12; ++i) {
     policy.yielded(now, now + 1ms);
     now += 1ms;
     EXPECT_EQ(policy.after_round(now + expected - 1us, true), Next::sleep);
     EXPECT_EQ(policy.after_round(now + expected, true), Next::yield);
     now += expected;
-    expected = std::min(2 * expected, Crowd::longest);
+    expected = std::min(2 * expected, CoreContention::longest);
   }
 }
 
@@ -116,7 +116,7 @@ TEST_F(PollPolicyTest, forgets_the_crowd_after_one_quick_yield) {
   for (int i = 0; i < 5; ++i) policy.yielded(now, now + 1ms);
   policy.yielded(now, now + 3us);
   policy.yielded(now, now + 1ms);
-  EXPECT_EQ(policy.after_round(now + 1ms + Crowd::shortest, true), Next::yield);
+  EXPECT_EQ(policy.after_round(now + 1ms + CoreContention::shortest, true), Next::yield);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 // The number of destroyed channels kept. A program that is about to end has one or two.
 constexpr std::size_t kept_destroyed = 16;
 
-std::atomic<bool> told_of_fork = false;
+std::atomic<bool> fork_reported = false;
 
 }  // namespace
 
@@ -83,7 +83,7 @@ void EventChannel::push(EventPtr event) {
 
 EventPtr EventChannel::take() {
   if (maker_ != ::getpid()) {
-    if (!told_of_fork.exchange(true))
+    if (!fork_reported.exchange(true))
       std::fputs(
           "weir: an event channel does not outlive fork(): make it, and its identifiers, in the child "
           "(a daemon: after daemon())\n",

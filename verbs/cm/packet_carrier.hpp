@@ -32,7 +32,7 @@
 #include "verbs/cm/cm_message.hpp"
 #include "verbs/cm/packet_messages.hpp"
 #include "verbs/cm/port_space.hpp"
-#include "verbs/progress/management_port.hpp"
+#include "verbs/nic/management_port.hpp"
 
 namespace weir::cm {
 

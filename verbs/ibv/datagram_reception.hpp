@@ -11,7 +11,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "verbs/progress/nic_process.hpp"
+#include "verbs/nic/nic_process.hpp"
 
 namespace weir::verbs {
 

@@ -73,7 +73,7 @@ std::vector<GidEntry> read_addresses() {
 }
 
 // The addresses of `weir run --gid`. Those that the host lacks are placed on its first interface.
-std::vector<GidEntry> told_addresses() {
+std::vector<GidEntry> configured_addresses() {
   const std::vector<GidEntry> own = read_addresses();
   std::vector<GidEntry> table;
   for (const ibv_gid& gid : device_options().gids) {
@@ -106,7 +106,7 @@ Table& table() {
     constexpr std::size_t usual = 16, spare = 8;
     const link::NotCancelled whole;
     auto* made = new Table;
-    made->entries = device_options().gids.empty() ? read_addresses() : told_addresses();
+    made->entries = device_options().gids.empty() ? read_addresses() : configured_addresses();
     made->places = device_options().gids.empty() ? std::max(usual, made->entries.size() + spare)
                                                  : std::max(usual, made->entries.size());
     return made;
@@ -116,7 +116,7 @@ Table& table() {
 
 // Whether the kernel has announced a change since the last call. The messages are not parsed, because we read
 // all addresses anew; so a message that was lost for lack of room (ENOBUFS) counts as a change.
-bool told_of_change(int socket) {
+bool address_changed(int socket) {
   std::array<char, 8192> message;
   bool any = false;
   for (;;) {
@@ -170,7 +170,7 @@ void read_changed_addresses() {
   {
     const link::NotCancelled whole;
     const std::lock_guard lock(known.mutex);
-    if (known.watch < 0 || known.watcher != ::getpid() || !told_of_change(known.watch)) return;
+    if (known.watch < 0 || known.watcher != ::getpid() || !address_changed(known.watch)) return;
     changed = merge(known.entries, known.places, read_addresses());
     tell = known.changed;
   }

@@ -4,7 +4,7 @@
 #include "link/udp/udp_port.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
-#include "verbs/progress/management_port.hpp"
+#include "verbs/nic/management_port.hpp"
 #include "wire/mad.hpp"
 
 namespace weir::verbs {

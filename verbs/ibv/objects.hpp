@@ -20,7 +20,7 @@
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/gid_table.hpp"
 #include "verbs/ibv/path.hpp"
-#include "verbs/progress/nic_process.hpp"
+#include "verbs/nic/nic_process.hpp"
 
 // <infiniband/verbs.h> wraps these functions in macros for applications; here we define the functions.
 #undef ibv_get_device_list

@@ -10,7 +10,7 @@
 
 #include "rnic/queue_pair/queue_pair.hpp"
 #include "verbs/ibv/gid_table.hpp"
-#include "verbs/progress/nic_process.hpp"
+#include "verbs/nic/nic_process.hpp"
 
 namespace weir::verbs {
 

@@ -88,7 +88,7 @@ int Datagram::shut_down(int how) {
   if (!peer_) return ENOTCONN;
   if (how != SHUT_WR) reading_ = false;
   if (how != SHUT_RD) writing_ = false;
-  watchers_.tell_all();
+  watchers_.wake_all();
   return 0;
 }
 
@@ -96,7 +96,7 @@ void Datagram::close() {
   {
     const std::scoped_lock hold(mutex_);
     closed_ = true;
-    watchers_.tell_all();
+    watchers_.wake_all();
   }
   Service::instance().forget(udp_.get());
 }
@@ -115,7 +115,7 @@ Result<DatagramPort*> Datagram::port_towards(const cm::Endpoint& to) {
   auto port = DatagramPort::make(*local, options_);
   if (!port) return std::unexpected(port.error());
   ports_.push_back(std::move(*port));
-  watchers_.tell_all();  // who sleeps has to sleep on this too
+  watchers_.wake_all();  // who sleeps has to sleep on this too
   return ports_.back().get();
 }
 
@@ -170,7 +170,7 @@ void Datagram::serve() {
     if (got < 0) {
       if (errno != EAGAIN && errno != EINTR) {  // ECONNREFUSED: nobody has that port
         error_ = errno;
-        watchers_.tell_all();
+        watchers_.wake_all();
       }
       return;
     }
@@ -191,7 +191,7 @@ void Datagram::take(const cm::Endpoint& from, const Parsed<UdpHeader>& message) 
   arrived.from = from;
   arrived.own.assign(message.rest.begin(), message.rest.end());
   arrived_.push_back(std::move(arrived));
-  watchers_.tell_all();
+  watchers_.wake_all();
 }
 
 void Datagram::learn(Destination& destination, const cm::Endpoint& who, std::uint32_t qpn) {
@@ -215,7 +215,7 @@ void Datagram::progress() {
     });
     moved = moved || some;
   }
-  if (moved) watchers_.tell_all();
+  if (moved) watchers_.wake_all();
 }
 
 Result<std::size_t> Datagram::send(Pieces from, int flags, const sockaddr* address, socklen_t size) {
@@ -302,13 +302,13 @@ void Datagram::locked_prepare_sleep(std::vector<pollfd>& others) {
     rang |= port->set_alarm();
     others.push_back({.fd = port->descriptor(), .events = POLLIN, .revents = 0});
   }
-  if (rang) watchers_.tell_all();
+  if (rang) watchers_.wake_all();
 }
 
 void Datagram::locked_silence() {
   bool rang = false;
   for (const auto& port : ports_) rang |= port->silence();
-  if (rang) watchers_.tell_all();
+  if (rang) watchers_.wake_all();
 }
 
 int Datagram::local_name(sockaddr_storage& name) {

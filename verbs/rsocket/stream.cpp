@@ -16,7 +16,7 @@ constexpr int most_linger_s = 60;
 
 void Stream::progress() {
   if (pipe_ == nullptr || phase_ != Phase::connected) return;
-  if (pipe_->progress() && !watchers_.empty()) watchers_.tell_all();
+  if (pipe_->progress() && !watchers_.empty()) watchers_.wake_all();
   // The receives of a queue pair that lost its peer come back flushed.
   if (pipe_->broken() && !lost_) advance();
 }
@@ -86,9 +86,9 @@ Result<std::size_t> Stream::receive(Pieces into, int flags, sockaddr_storage*) {
     if (closed_) return std::unexpected(EBADF);
     const std::size_t part = reading_ ? pipe_->read(into, peek) : 0;
     if (part == 0) {  // the end; a connection that broke says so once, as a socket does
-      const bool reset = reading_ && !pipe_->peer_shut_down() && !told_reset_ && got == 0;
+      const bool reset = reading_ && !pipe_->peer_shut_down() && !reset_reported_ && got == 0;
       if (!reset) return got;
-      told_reset_ = !peek;
+      reset_reported_ = !peek;
       return std::unexpected(ECONNRESET);
     }
     got += part;
@@ -144,10 +144,10 @@ int Stream::locked_shut_down(std::unique_lock<std::mutex>& hold, int how) {
   const bool was_writing = writing_;
   if (how != SHUT_WR) reading_ = false;
   if (how != SHUT_RD) writing_ = false;
-  watchers_.tell_all();
+  watchers_.wake_all();
   progress();
   const bool all_over = !reading_ && !writing_;
-  const bool says_something = all_over ? !told_peer_ : was_writing && !writing_;
+  const bool says_something = all_over ? !peer_notified_ : was_writing && !writing_;
   if (!says_something || pipe_->broken() || pipe_->peer_disconnected() || lost_) return 0;
   const Control what = all_over ? Control::disconnect : Control::shutdown;
   const int linger_ms = options_.lingering.l_onoff == 0
@@ -161,7 +161,7 @@ int Stream::locked_shut_down(std::unique_lock<std::mutex>& hold, int how) {
     return said || over();
   };
   if (const int error = locked_wait_for(hold, linger_ms, say); error != 0) return error;
-  told_peer_ = told_peer_ || (said && all_over);
+  peer_notified_ = peer_notified_ || (said && all_over);
   const auto taken = [&] {
     progress();
     return pipe_->all_sent() || over();
@@ -175,7 +175,7 @@ void Stream::close() {
   {
     std::unique_lock hold(mutex_);
     closed_ = true;
-    watchers_.tell_all();
+    watchers_.wake_all();
     if (phase_ == Phase::connected) (void)locked_shut_down(hold, SHUT_RDWR);
   }
   if (listener_) listener_->stop();
@@ -183,9 +183,9 @@ void Stream::close() {
 
 void Stream::leave() {
   std::unique_lock hold(mutex_, std::try_to_lock);  // another thread may have been stopped in here
-  if (!hold || phase_ != Phase::connected || told_peer_) return;
+  if (!hold || phase_ != Phase::connected || peer_notified_) return;
   progress();
-  if (!pipe_->broken() && !lost_) told_peer_ = pipe_->send_control(Control::disconnect);
+  if (!pipe_->broken() && !lost_) peer_notified_ = pipe_->send_control(Control::disconnect);
 }
 
 short Stream::locked_ready(short events) {
@@ -216,14 +216,14 @@ void Stream::locked_prepare_sleep(std::vector<pollfd>& others) {
   advance();
   others.push_back({.fd = channel_->fd, .events = POLLIN, .revents = 0});
   if (phase_ != Phase::connected) return;
-  if (pipe_->set_alarm()) watchers_.tell_all();
+  if (pipe_->set_alarm()) watchers_.wake_all();
   others.push_back({.fd = pipe_->descriptor(), .events = POLLIN, .revents = 0});
 }
 
 void Stream::locked_silence() {
   if (phase_ == Phase::listening) return;
   advance();
-  if (phase_ == Phase::connected && pipe_->silence()) watchers_.tell_all();
+  if (phase_ == Phase::connected && pipe_->silence()) watchers_.wake_all();
 }
 
 int Stream::set_option(int level, int name, const void* value, socklen_t size) {

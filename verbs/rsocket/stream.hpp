@@ -80,7 +80,7 @@ class Stream final : public Socket, private Listener::Owner {
   Phase phase_ = Phase::fresh;
   bool reading_ = true, writing_ = true;  // not shut down by us
   bool lost_ = false;                     // the connection is over, says the connection manager
-  bool told_reset_ = false, told_peer_ = false, closed_ = false;
+  bool reset_reported_ = false, peer_notified_ = false, closed_ = false;
   int error_ = 0;  // SO_ERROR
 };
 

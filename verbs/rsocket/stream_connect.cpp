@@ -80,7 +80,7 @@ void Stream::accepted(Listener::Connection connection) {
   made->options_ = options_;
   made->phase_ = Phase::connected;
   ready_.push_back(std::move(made));
-  watchers_.tell_all();
+  watchers_.wake_all();
 }
 
 Result<SocketPtr> Stream::accept() {
@@ -144,7 +144,7 @@ void Stream::advance() {
     any = true;
     if (const int error = step(*event); error != 0) fail(error);
   }
-  if (any) watchers_.tell_all();
+  if (any) watchers_.wake_all();
 }
 
 int Stream::step(const CmEvent& event) {

@@ -51,7 +51,7 @@ void WatchList::remove(Watcher& watcher) {
   if (found != watchers_.end()) watchers_.erase(found);
 }
 
-void WatchList::tell_all() {
+void WatchList::wake_all() {
   if (watchers_.empty()) return;
   const link::NotCancelled whole;  // or the others would sleep on
   for (Watcher* watcher : watchers_) watcher->changed();

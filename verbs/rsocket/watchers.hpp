@@ -46,7 +46,7 @@ class WatchList {
  public:
   void add(Watcher& watcher) { watchers_.push_back(&watcher); }
   void remove(Watcher& watcher);
-  void tell_all();
+  void wake_all();
   bool empty() const { return watchers_.empty(); }
 
  private:

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "rnic/adapter.hpp"
-#include "verbs/progress/nic_process.hpp"
+#include "verbs/nic/nic_process.hpp"
 #include "verbs/trace/packets.hpp"
 #include "verbs/trace/trace_file.hpp"
 

@@ -93,7 +93,7 @@ class Receiver::Service final : public gnmi::sonic::gNMIDialOut::Service {
     gnmi::SubscribeResponse message;
     while (stream->Read(&message)) {
       if (!message.has_update()) continue;
-      if (!hand_on(message.update(), name, context->peer()))
+      if (!forward(message.update(), name, context->peer()))
         return {grpc::StatusCode::RESOURCE_EXHAUSTED, "the collector cannot write"};
       gnmi::sonic::PublishResponse acknowledgement;
       acknowledgement.set_timestamp(message.update().timestamp());
@@ -103,7 +103,7 @@ class Receiver::Service final : public gnmi::sonic::gNMIDialOut::Service {
   }
 
  private:
-  bool hand_on(const gnmi::Notification& notification, const std::string& sender, const std::string& peer) {
+  bool forward(const gnmi::Notification& notification, const std::string& sender, const std::string& peer) {
     std::vector<std::string> texts;
     for (const auto& update : notification.update()) {
       texts.push_back(text_of(update.path()));

@@ -18,7 +18,7 @@
 #include "link/users/group_members.hpp"
 #include "link/users/user_port.hpp"
 #include "rnic/adapter.hpp"
-#include "verbs/progress/management_port.hpp"
+#include "verbs/nic/management_port.hpp"
 
 namespace weir::verbs {
 
@@ -88,7 +88,7 @@ class PacketNetwork {
   int carry(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
   void receive_from_hosts(const rnic::HostPort::PacketSink& sink);
   void receive_from_users(const rnic::HostPort::PacketSink& sink);
-  void tell_of_end(std::uint64_t process);
+  void handle_process_end(std::uint64_t process);
   void explain_failure(int error, const rnic::PacketRoute& route);
 
   link::SameHostLink& link_;

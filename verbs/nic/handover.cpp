@@ -1,4 +1,4 @@
-#include "verbs/progress/handover.hpp"
+#include "verbs/nic/handover.hpp"
 
 #include <sched.h>
 

@@ -14,7 +14,7 @@
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
-#include "verbs/progress/handover.hpp"
+#include "verbs/nic/handover.hpp"
 
 namespace weir::verbs {
 

@@ -1,4 +1,4 @@
-#include "verbs/progress/window_exports.hpp"
+#include "verbs/nic/window_exports.hpp"
 
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-#include "verbs/progress/packet_network.hpp"
+#include "verbs/nic/packet_network.hpp"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -42,12 +42,13 @@ void PacketNetwork::stop() {
 
 void PacketNetwork::open_to_other_users() {
   if (switched_off() || link_.number_descriptor() < 0) return;
-  auto opened = link::UserPort::open(
-      {.slot_socket = link_.number_descriptor(),
-       .slot = link_.slot(),
-       .user = ::geteuid(),
-       // The receiving thread holds the NIC's locks.
-       .gone = [this](std::uint64_t process) { link_.post([this, process] { tell_of_end(process); }); }});
+  auto opened = link::UserPort::open({.slot_socket = link_.number_descriptor(),
+                                      .slot = link_.slot(),
+                                      .user = ::geteuid(),
+                                      // The receiving thread holds the NIC's locks.
+                                      .gone = [this](std::uint64_t process) {
+                                        link_.post([this, process] { handle_process_end(process); });
+                                      }});
   if (!opened) return;
   users_ = std::move(*opened);
   const auto watched =
@@ -79,7 +80,7 @@ void PacketNetwork::on_process_gone(GoneHandler handler) {
   gone_ = std::move(handler);
 }
 
-void PacketNetwork::tell_of_end(std::uint64_t process) {
+void PacketNetwork::handle_process_end(std::uint64_t process) {
   adapter_.process_gone(process);
   GoneHandler gone;
   {

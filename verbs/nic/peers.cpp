@@ -1,4 +1,4 @@
-#include "verbs/progress/peers.hpp"
+#include "verbs/nic/peers.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "link/memory/process_memory.hpp"
 #include "link/not_cancelled.hpp"
 #include "rnic/memory/trapped_copy.hpp"
-#include "verbs/progress/messages.hpp"
+#include "verbs/nic/messages.hpp"
 
 namespace weir::verbs {
 namespace {

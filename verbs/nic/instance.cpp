@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "link/not_cancelled.hpp"
-#include "verbs/progress/nic_process.hpp"
+#include "verbs/nic/nic_process.hpp"
 
 namespace weir::verbs {
 namespace {

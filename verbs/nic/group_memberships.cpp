@@ -1,4 +1,4 @@
-#include "verbs/progress/group_memberships.hpp"
+#include "verbs/nic/group_memberships.hpp"
 
 #include <net/if.h>
 

@@ -9,7 +9,7 @@
 
 namespace weir::waiting {
 
-class Crowd {
+class CoreContention {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::steady_clock::duration;
@@ -20,7 +20,7 @@ class Crowd {
   // comes up to 500 times a second and says nothing of others, takes 50 to 100 us.
   static constexpr std::chrono::microseconds long_yield{500};
 
-  bool here(TimePoint now) const { return now < until_; }
+  bool present(TimePoint now) const { return now < until_; }
 
   // A yield lasted from `before` to `after`. Returns true if that was long, so there is a crowd.
   bool yielded(TimePoint before, TimePoint after) {

@@ -1,4 +1,4 @@
-#include "verbs/progress/mover.hpp"
+#include "verbs/nic/mover.hpp"
 
 #include <pthread.h>
 #include <sched.h>

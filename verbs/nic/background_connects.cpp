@@ -1,4 +1,4 @@
-#include "verbs/progress/background_connects.hpp"
+#include "verbs/nic/background_connects.hpp"
 
 #include <algorithm>
 

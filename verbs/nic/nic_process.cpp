@@ -1,4 +1,4 @@
-#include "verbs/progress/nic_process.hpp"
+#include "verbs/nic/nic_process.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -19,7 +19,7 @@
 #include "rnic/memory/trapped_copy.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
-#include "verbs/progress/messages.hpp"
+#include "verbs/nic/messages.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -113,7 +113,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   if (auto drawn = draw_numbers(); !drawn) return drawn;
   mover_ = std::make_unique<Mover>(segment_.header(), std::move(mover_fd),
                                    reinterpret_cast<const rnic::TptEntry*>(table_mapping_.data()),
-                                   [this] { tell_everybody(message::kick, 0); });
+                                   [this] { notify_neighbours(message::kick, 0); });
   link::SameHostLink::Options options;
   options.directory = std::move(directory);
   const GreetingBody body{.probe = reinterpret_cast<std::uint64_t>(&probe_), .token = probe_.token};
@@ -194,7 +194,7 @@ void NicProcess::deregister_memory(std::uint32_t key) {
   const std::uint32_t window = adapter_->table().entry(key).window;
   adapter_->deregister(key);
   mover_->finish_copy();  // for an initiator that did not wait for it
-  if (window != 0 && exports_.release(window)) tell_everybody(message::window_gone, window);
+  if (window != 0 && exports_.release(window)) notify_neighbours(message::window_gone, window);
 }
 
 bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
@@ -252,7 +252,7 @@ void NicProcess::close_channel(std::uint32_t channel) {
     const std::lock_guard lock(mutex_);
     channels_.erase(channel);
   }
-  tell_everybody(message::channel_gone, channel);
+  notify_neighbours(message::channel_gone, channel);
 }
 
 void NicProcess::raise_channel(std::uint32_t channel) {
@@ -343,7 +343,7 @@ void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
   if (gone) report_counters(link_->directory(), gone->segment(), gone->slot());
 }
 
-void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
+void NicProcess::notify_neighbours(std::uint16_t kind, std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   for (const auto& peer : peers_)
     if (peer) (void)message::send(*peer->neighbour(), kind, number);

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "rnic/types.hpp"
-#include "verbs/progress/packet_network.hpp"
+#include "verbs/nic/packet_network.hpp"
 
 namespace weir::verbs {
 

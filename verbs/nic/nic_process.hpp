@@ -23,12 +23,12 @@
 #include "link/memory/process_memory.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
-#include "verbs/progress/background_connects.hpp"
-#include "verbs/progress/group_memberships.hpp"
-#include "verbs/progress/mover.hpp"
-#include "verbs/progress/packet_network.hpp"
-#include "verbs/progress/peers.hpp"
-#include "verbs/progress/window_exports.hpp"
+#include "verbs/nic/background_connects.hpp"
+#include "verbs/nic/group_memberships.hpp"
+#include "verbs/nic/mover.hpp"
+#include "verbs/nic/packet_network.hpp"
+#include "verbs/nic/peers.hpp"
+#include "verbs/nic/window_exports.hpp"
 
 namespace weir::verbs {
 
@@ -110,7 +110,7 @@ class NicProcess final : public rnic::HostPort {
   void take_passed_on(std::span<const std::byte> body);
   void answer_window(const link::NeighbourPtr& from, std::uint32_t id);
   void answer_channel(const link::NeighbourPtr& from, std::uint32_t channel);
-  void tell_everybody(std::uint16_t kind, std::uint32_t number);
+  void notify_neighbours(std::uint16_t kind, std::uint32_t number);
 
   link::Mapping segment_mapping_;
   link::Mapping table_mapping_;
