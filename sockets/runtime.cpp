@@ -32,11 +32,15 @@ struct ThreadWaiter {
   std::unique_ptr<Waiter> waiter;
   std::uint32_t made_in = ~0u;
   bool lent = false;
+  // Handlers of exit() run after the main thread's objects are destroyed, and may still wait.
+  static thread_local bool ended;
   ~ThreadWaiter() {
+    ended = true;
     if (made_in != generation.load()) (void)waiter.release();
   }
 };
 
+thread_local bool ThreadWaiter::ended = false;
 thread_local ThreadWaiter thread_waiter;
 
 }  // namespace
@@ -88,6 +92,11 @@ Device* device() {
 LentWaiter::LentWaiter() {
   if (table() == nullptr) return;
   const Section section;
+  if (ThreadWaiter::ended) {
+    own_ = Waiter::make(*table());
+    waiter_ = own_.get();
+    return;
+  }
   ThreadWaiter& mine = thread_waiter;
   if (mine.made_in != generation.load()) {
     (void)mine.waiter.release();

@@ -345,7 +345,6 @@ void UdpPort::receive(const Handler& handler) {
   std::array<iovec, batch_messages> pieces{};
   std::array<sockaddr_in6, batch_messages> sources{};  // the longer of the two address types
   alignas(cmsghdr) std::array<std::array<char, control_bytes>, batch_messages> controls;
-  thread_local std::vector<UdpArrival> arrived;
   for (std::size_t batches = 0; batches < max_batches_at_once; ++batches) {
     for (std::size_t i = 0; i < batch_messages; ++i) {
       pieces[i] = {buffer_.get() + i * message_bytes, message_bytes};
@@ -359,11 +358,11 @@ void UdpPort::receive(const Handler& handler) {
     }
     const int got = ::recvmmsg(socket_.get(), messages.data(), batch_messages, MSG_DONTWAIT, nullptr);
     if (got <= 0) break;
-    arrived.clear();
+    arrived_.clear();
     for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i)
       if (!(messages[i].msg_hdr.msg_flags & MSG_TRUNC))
-        cut_up(messages[i].msg_hdr, messages[i].msg_len, arrived);
-    handler(arrived);
+        cut_up(messages[i].msg_hdr, messages[i].msg_len, arrived_);
+    handler(arrived_);
     if (static_cast<std::size_t>(got) < batch_messages) break;
   }
 }

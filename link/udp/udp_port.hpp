@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "link/fork_guard.hpp"
 #include "link/same_host.hpp"
@@ -103,8 +104,9 @@ class UdpPort final : private ForkAware {
   UniqueFd socket_;
   const bool ipv6_;
   std::atomic<bool> cuts_runs_{true};
-  std::mutex receiving_;
+  std::mutex receiving_;  // guards the two below
   std::unique_ptr<std::byte[]> buffer_;
+  std::vector<UdpArrival> arrived_;
   ForkRegistration fork_registration_{*this};
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "rnic/memory/copy.hpp"
+#include "rnic/memory/per_thread.hpp"
 #include "rnic/memory/trapped_copy.hpp"
 
 namespace weir::rnic {
@@ -14,15 +15,11 @@ namespace {
 constexpr std::size_t batch_bytes = 128 * 1024;
 constexpr std::size_t longest_run_bytes = 65'507;  // the largest UDP payload before the kernel cuts it
 
-// One for each thread, made when it sends its first packet.
+// A process that exits still sends answers.
 struct Staging {
   std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(batch_bytes);
   std::vector<PacketRun> runs;
 };
-Staging& staging() {
-  thread_local Staging mine;
-  return mine;
-}
 
 }  // namespace
 
@@ -31,8 +28,8 @@ PacketBatch::PacketBatch(HostPort& host, const PacketRoute& route, const wire::I
       route_(route),
       icrc_(icrc),
       run_limit_(std::max<std::size_t>(host.packets_in_run(route), 1)),
-      bytes_(staging().bytes.get()),
-      runs_(staging().runs) {
+      bytes_(per_thread<Staging>().bytes.get()),
+      runs_(per_thread<Staging>().runs) {
   runs_.clear();
 }
 

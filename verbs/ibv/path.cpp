@@ -11,6 +11,7 @@
 
 #include "link/explain.hpp"
 #include "link/udp/udp_port.hpp"
+#include "rnic/memory/per_thread.hpp"
 #include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "wire/roce.hpp"
@@ -197,7 +198,10 @@ std::string reach_text(const GidEntry& own) {
 using namespace weir::verbs;
 
 extern "C" const char* weir_reaches(const ibv_gid* own) {
-  thread_local std::string text;
+  struct Text {
+    std::string text;
+  };
+  std::string& text = weir::rnic::per_thread<Text>().text;
   const auto index = find_gid(*own);
   text = reach_text((index ? gid_at(*index) : std::nullopt).value_or(GidEntry{*own, 0, 0}));
   return text.c_str();

@@ -210,8 +210,7 @@ void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
 void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
   if (!users_) return;
   users_->receive([&](std::span<const link::UserPort::Arrival> arrivals) {
-    thread_local std::vector<rnic::PacketDatagram> datagrams;
-    datagrams.clear();
+    from_users_.clear();
     for (const auto& [run, from, slot] : arrivals) {
       rnic::PacketDatagram packet{.bytes = {},
                                   .source = run.source,
@@ -224,10 +223,10 @@ void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
       for (auto rest = run.bytes; !rest.empty(); ++packet.likely_id) {
         packet.bytes = rest.first(std::min<std::size_t>(run.segment, rest.size()));
         rest = rest.subspan(packet.bytes.size());
-        datagrams.push_back(packet);
+        from_users_.push_back(packet);
       }
     }
-    sink(datagrams);
+    sink(from_users_);
   });
 }
 
@@ -235,18 +234,17 @@ void PacketNetwork::receive_from_hosts(const rnic::HostPort::PacketSink& sink) {
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
   if (port == nullptr) return;
   port->receive([&](std::span<const link::UdpArrival> arrivals) {
-    thread_local std::vector<rnic::PacketDatagram> datagrams;
-    datagrams.clear();
+    from_hosts_.clear();
     for (const link::UdpArrival& arrival : arrivals)
-      datagrams.push_back({.bytes = arrival.payload,
-                           .source = arrival.source,
-                           .destination = arrival.destination,
-                           .source_port = arrival.source_port,
-                           .likely_id = arrival.index,
-                           .interface = arrival.interface,
-                           .traffic_class = arrival.traffic_class,
-                           .hop_limit = arrival.hop_limit});
-    sink(datagrams);
+      from_hosts_.push_back({.bytes = arrival.payload,
+                             .source = arrival.source,
+                             .destination = arrival.destination,
+                             .source_port = arrival.source_port,
+                             .likely_id = arrival.index,
+                             .interface = arrival.interface,
+                             .traffic_class = arrival.traffic_class,
+                             .hop_limit = arrival.hop_limit});
+    sink(from_hosts_);
   });
 }
 

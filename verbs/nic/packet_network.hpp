@@ -98,6 +98,8 @@ class PacketNetwork {
   std::atomic<link::UdpPort*> open_{nullptr};
   std::unique_ptr<link::UserPort> users_;  // from open_to_other_users() on, as the next
   std::unique_ptr<link::GroupMembers> members_;
+  // Inside port_->receive() and users_->receive(), each of which only one thread is in at a time.
+  std::vector<rnic::PacketDatagram> from_hosts_, from_users_;
   GoneHandler gone_;  // under mutex_
   std::shared_ptr<const ManagementHandler> management_;
   std::atomic<std::uint32_t> management_psn_{0};

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "link/not_cancelled.hpp"
+#include "rnic/memory/per_thread.hpp"
 
 namespace weir::rsocket {
 namespace {
@@ -15,7 +16,7 @@ constexpr int blind_sleep_ms = 10;
 }  // namespace
 
 Waiter& Waiter::mine() {
-  thread_local Waiter waiter;
+  Waiter& waiter = rnic::per_thread<Waiter>();
   waiter.open();
   return waiter;
 }
