@@ -322,6 +322,14 @@ int UdpPort::leave(const IpAddress& group, std::uint32_t interface) {
   return change_membership(group, interface, IP_DROP_MEMBERSHIP, IPV6_LEAVE_GROUP);
 }
 
+// A connected socket takes datagrams from its peer alone, and of those that share a port the kernel chooses
+// among the others. Nothing ever comes from that peer.
+void UdpPort::turn_arrivals_away() {
+  constexpr std::uint16_t discard = 9;
+  const SocketAddress nobody(ipv6_, ip_of(in_addr{htonl(INADDR_LOOPBACK)}), discard);
+  (void)::connect(socket_.get(), nobody.get(), nobody.bytes);
+}
+
 std::optional<unsigned> UdpPort::other_user_of(std::uint16_t port) {
   const auto user = user_of_port(port);
   return user && *user != ::geteuid() ? user : std::nullopt;

@@ -84,6 +84,10 @@ class UdpPort final : private ForkAware {
   // ENOMEM if the kernel lets the socket join no more groups, EADDRINUSE if it has already joined.
   int join(const IpAddress& group, std::uint32_t interface);
   int leave(const IpAddress& group, std::uint32_t interface);
+  // Before a process that shares the port ends: from now on datagrams go to the others' sockets, and
+  // receive() has those that came before. What is sent afterwards over IPv4 has an ID that the ICRC does not
+  // expect. Without effect where loopback is down.
+  void turn_arrivals_away();
   // Whether the kernel cuts a run up; as long as it does not, a run is one datagram.
   bool cuts_runs() const { return cuts_runs_.load(std::memory_order_relaxed); }
   // The other user who holds that port, and so keeps us out, if there is one.

@@ -198,6 +198,28 @@ TEST_P(OnLoopback, processes_of_one_user_share_the_port) {
   EXPECT_TRUE(second) << second.error().what;
 }
 
+TEST_P(OnLoopback, a_port_that_turns_arrivals_away_keeps_what_it_has_and_leaves_the_rest_to_others) {
+  auto opened = UdpPort::open(wire::roce_port);
+  ASSERT_TRUE(opened);
+  UdpPort* leaving = port_.get();
+  UdpPort* staying = opened->get();
+  const auto bytes = numbered(200);
+  const UdpRun before{std::span(bytes).first(100), 100}, after{bytes, 200};
+  ASSERT_EQ(port_->send(route(), {&before, 1}), 0);
+  std::array<pollfd, 2> waited = {{{leaving->descriptor(), POLLIN, 0}, {staying->descriptor(), POLLIN, 0}}};
+  constexpr int patience_ms = 10'000;
+  ASSERT_EQ(::poll(waited.data(), waited.size(), patience_ms), 1);
+  if (waited[1].revents != 0) std::swap(leaving, staying);
+
+  leaving->turn_arrivals_away();
+  ASSERT_EQ(staying->send(route(), {&after, 1}), 0);  // to where the first one went, otherwise
+  const auto later = received_by(*staying), earlier = received_by(*leaving);
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].bytes.size(), 200u);
+  ASSERT_EQ(earlier.size(), 1u);
+  EXPECT_EQ(earlier[0].bytes.size(), 100u);
+}
+
 // Loopback gives back what is sent, so that it stands for the network; the kernel sends no group of IPv6
 // there.
 class Groups : public OnLoopback {};

@@ -59,9 +59,26 @@ void PacketNetwork::open_to_other_users() {
     users_.reset();
 }
 
+void PacketNetwork::finish() {
+  finish_with_users();
+  finish_with_hosts();
+}
+
+// Packets for other processes of our user may lie in our socket: they are passed on.
+void PacketNetwork::finish_with_hosts() {
+  link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  if (port == nullptr) return;
+  constexpr int most_rounds = 64;  // more than a socket holds, should it turn nothing away
+  adapter_.receive_packets(rnic::Adapter::Patience::wait);  // while answers still go out as they should
+  port->turn_arrivals_away();
+  pollfd arrived{port->descriptor(), POLLIN, 0};
+  for (int round = 0; round < most_rounds && ::poll(&arrived, 1, 0) > 0; ++round)
+    adapter_.receive_packets(rnic::Adapter::Patience::wait);
+}
+
 // Most processes talk to no other user, so an exit must not wait without need. One that has only sent, as a
 // sender to a group may, waits a little for its receivers to find it.
-void PacketNetwork::finish() {
+void PacketNetwork::finish_with_users() {
   constexpr std::chrono::milliseconds longest_wait{1'000};
   constexpr int look_ms = 10;  // the link's thread may have taken what we wait for
   if (!users_) return;

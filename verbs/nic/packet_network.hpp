@@ -46,7 +46,8 @@ class PacketNetwork {
   link::Result<void> open();
   // Likewise for packets from other users' programs, if the kernel can identify their senders. Call once.
   void open_to_other_users();
-  // A process that exits has answered what had arrived.
+  // A process that exits has answered what had arrived, and passed on what came for others with whom it
+  // shares the port.
   void finish();
   // The process of another user in that slot, as a number that is never reused; 0: there is none.
   std::uint64_t process_in(rnic::Slot slot) { return users_ ? users_->process_in(slot) : 0; }
@@ -89,6 +90,8 @@ class PacketNetwork {
   void receive_from_hosts(const rnic::HostPort::PacketSink& sink);
   void receive_from_users(const rnic::HostPort::PacketSink& sink);
   void handle_process_end(std::uint64_t process);
+  void finish_with_users();
+  void finish_with_hosts();
   void explain_failure(int error, const rnic::PacketRoute& route);
 
   link::SameHostLink& link_;
