@@ -96,7 +96,6 @@ void UserPort::abandon_in_child() {
   for (auto& [key, caller] : incoming_) caller.socket.reset();
   for (auto& [key, lookup] : lookups_) lookup.socket.reset();
   for (auto& [name, service] : services_) service.socket.reset();
-  mutex_.unlock();
 }
 
 // ---- connections that we open
