@@ -47,6 +47,8 @@ LONG_PACKETS = [pingpong("rc", "-c", "-m", "4096"), rping("-S", "60000"),
 CHECKED = [pingpong("rc", "-c", "-n", "50"), rping("-S", "5000")]  # they look at what arrived
 BAD_WIRES = {"loss": "loss 5%", "duplicate": "duplicate 5%", "corrupt": "corrupt 1%", "reorder": "delay 2ms reorder 25%",
              "delay": "delay 10ms 5ms"}
+EVERY_OPERATION = [perftest("ib_send_bw", 65536), perftest("ib_write_bw", 65536), perftest("ib_read_bw", 65536, "-o", "8"),
+                   perftest("ib_atomic_bw", 8, "-o", "8")]
 CASES = [
     *ADDRESSED,
     pingpong("uc"),
@@ -67,4 +69,6 @@ CASES = [
     *(dataclasses.replace(each, name=f"{each.name}.ipv6", family="ipv6") for each in ADDRESSED),
     *(dataclasses.replace(each, name=f"{each.name}.mtu_4096", mtu=4200) for each in LONG_PACKETS),
     *(dataclasses.replace(each, name=f"{each.name}.{what}", wire=netem) for what, netem in BAD_WIRES.items() for each in CHECKED),
+    *(dataclasses.replace(each, name=f"{each.name}.{what}", wire=BAD_WIRES[what]) for what in ("loss", "reorder")
+      for each in EVERY_OPERATION),
 ]
