@@ -8,7 +8,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 .NOTPARALLEL:  # make nic install
-.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install nic-package packages site clean
+.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install nic-package packages wheel site clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -103,6 +103,11 @@ packages: programs ## build Debian packages and a tarball into build/release/pac
 	@cpack --config build/release/CPackConfig.cmake -B build/release/packages >build/release/packages.log || \
 	  { tail -n 20 build/release/packages.log >&2; exit 1; }
 	@ls build/release/packages/*.deb build/release/packages/*.tar.gz
+
+wheel: ## build the Python wheel with its libraries (weir_rpc, weir_tensor, weir run) into build/release/packages
+	@tools/install-packages.sh --groups "build libraries wheel"
+	@tools/build-quietly.sh release $(JOBS) $(NIC) weir_rpc_c weir_tensor_c
+	@/usr/bin/python3 tools/make-wheel.py build/release build/release/packages
 
 site: ## make a website with a search from README and docs/, in build/site
 	@tools/install-packages.sh --groups site

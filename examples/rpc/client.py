@@ -2,8 +2,8 @@
 """Calls the functions of rpc_shop (shop.cpp) from Python.
 
     build/release/bin/rpc_shop serve rdma://127.0.0.1:9000 &
-    pip install ./rpc/python                    # Debian's pip wants a virtual environment: rpc/python/README.md
-    WEIR_RPC_LIBRARY=build/release/lib/libweir_rpc.so.0 examples/rpc/client.py rdma://127.0.0.1:9000
+    make wheel && pip install build/release/packages/weir-*.whl      # Debian's pip wants a virtual environment: rpc/python/README.md
+    examples/rpc/client.py rdma://127.0.0.1:9000
 """
 import asyncio
 import sys

@@ -26,7 +26,7 @@ COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "
 # Beginnings of lines that are not run, and why.
 NOT_RUN = {
     "apt ": "changes the system",
-    "pip ": "rpc.python_client installs it",
+    "pip ": "install.wheel installs it",
     "cmake --build": "built already",
     "build/release/bin/weir stat": "runs until it is stopped; cli.stat_of_many looks at it",
     "weir run -- ib_write_bw": "two hosts; verbs.between_hosts has them",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Debian packages, installed into a bare Debian with apt, and then used in each way as a newcomer would.
+"""The Debian packages, installed into a bare Debian with apt, and then used in each way as a newcomer would; after them the wheel.
 
   packages_test.py BUILD_DIRECTORY [SUITE]
 
@@ -124,6 +124,16 @@ class Packages(unittest.TestCase):
         self.assertTrue(done, said)
         self.assertFalse((ROOT / "etc/weir/weir-server.conf").exists())
         self.assertFalse([str(path) for path in (ROOT / "usr").rglob("*weir*")])
+
+    def test_5_the_wheel_needs_none_of_them(self):
+        done, said = quietly("chroot", ROOT, *APT, "install", "python3-venv", "python3-msgpack", "libzstd1", "liblz4-1")
+        self.assertTrue(done, said)
+        wheel = ways_in.make_wheel(BUILD, HERE / "wheel")
+        shutil.copy(wheel, ROOT)
+        self.installed.run("python3", "-m", "venv", "--system-site-packages", "/venv")
+        self.installed.run("/venv/bin/pip", "install", "--no-index", f"/{wheel.name}")
+        ways_in.tries_the_modules(self, self.installed, "/venv/bin/python", "/programs/by_wheel.py")
+        self.assertIn('"weir0"', self.installed.run("/venv/bin/weir", "devices", "--json"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The ways to use an installed Weir, tried as a newcomer would: by prefix_test.py, unpacked_test.py and packages_test.py.
+"""The ways to use an installed Weir, tried as a newcomer would: by prefix_test.py, wheel_test.py, unpacked_test.py and
+packages_test.py.
 
 An `Installed` runs commands where Weir is: in this system with another prefix, or in another root.
 """
@@ -25,16 +26,28 @@ def make_packages(build, folder):
     return {path.name.split("_")[0]: path for path in sorted(pathlib.Path(folder).glob("*.deb"))}
 
 
+def make_wheel(build, folder):
+    """The path of the Python wheel."""
+    maker = pathlib.Path(__file__).resolve().parents[2] / "tools/make-wheel.py"
+    done = subprocess.run(["/usr/bin/python3", "-B", maker, build, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return pathlib.Path(done.stdout.strip())
+
+
 class Installed:
     """`prefix`: as the commands see it. `root`: the commands run there, by chroot; None: in this system."""
 
     def __init__(self, prefix, root=None):
         self.prefix, self.root = prefix, root
 
-    def environment(self):
+    def bare_environment(self):
         variables = {**os.environ, "LC_ALL": "C.UTF-8", "PATH": f"{self.prefix}/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-        for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "WEIR_RPC_LIBRARY", "WEIR_RDMA_PROVIDER"):
+        for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "WEIR_RPC_LIBRARY", "WEIR_TENSOR_LIBRARY", "WEIR_RDMA_PROVIDER"):
             variables.pop(name, None)
+        return variables
+
+    def environment(self):
+        variables = self.bare_environment()
         if self.prefix != "/usr":
             python, = (pathlib.Path(self.prefix) / "lib").glob("python3*/dist-packages")
             variables |= {"LD_LIBRARY_PATH": f"{self.prefix}/lib", "PYTHONPATH": str(python),
@@ -56,6 +69,12 @@ class Installed:
     def start(self, *words):
         return subprocess.Popen(self.words(words), env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 text=True, cwd="/")
+
+
+class VirtualEnvironment(Installed):
+    """A Python virtual environment, whose programs find the rest by where they are."""
+
+    environment = Installed.bare_environment
 
 
 def tries_find_package(test, installed, programs, scratch):
@@ -113,6 +132,13 @@ def tries_the_server(test, installed, configuration, data):
             server.terminate()
             server.communicate()
         test.assertEqual(server.returncode, 0)
+
+
+def tries_the_modules(test, installed, python, program):
+    """With Python; `program` is by_wheel.py."""
+    printed = installed.run(python, program)
+    test.assertIn("sum 5\n", printed)
+    test.assertIn("bytes 16 rdma\n", printed)
 
 
 def tries_the_nic(test, installed):

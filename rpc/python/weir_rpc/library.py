@@ -80,8 +80,14 @@ _FUNCTIONS = {
 }
 
 
+def _where() -> str:
+    """A wheel of Weir's carries the library; otherwise the loader looks for it."""
+    carried = os.path.join(os.path.dirname(os.path.dirname(__file__)), "weir", "lib", "libweir_rpc.so.0")
+    return os.environ.get("WEIR_RPC_LIBRARY") or (carried if os.path.exists(carried) else "libweir_rpc.so.0")
+
+
 def _load() -> ctypes.CDLL:
-    path = os.environ.get("WEIR_RPC_LIBRARY", "libweir_rpc.so.0")
+    path = _where()
     try:
         library = ctypes.CDLL(path)
     except OSError as why:

@@ -85,8 +85,14 @@ _FUNCTIONS = {
 }
 
 
+def _where() -> str:
+    """A wheel of Weir's carries the library; otherwise the loader looks for it."""
+    carried = os.path.join(os.path.dirname(os.path.dirname(__file__)), "weir", "lib", "libweir_tensor.so.0")
+    return os.environ.get("WEIR_TENSOR_LIBRARY") or (carried if os.path.exists(carried) else "libweir_tensor.so.0")
+
+
 def _load() -> ctypes.CDLL:
-    path = os.environ.get("WEIR_TENSOR_LIBRARY", "libweir_tensor.so.0")
+    path = _where()
     try:
         library = ctypes.CDLL(path)
     except OSError as why:
