@@ -8,6 +8,7 @@ empty line that ends none of its here-documents; what follows is what they print
 network namespace of its own, so that the ports that they name are free, and in a folder that looks like this tree.
 What make would install or build is not run again: such lines need a target of the Makefile. NOT_RUN says what else is not.
 """
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -110,57 +111,74 @@ def make_targets():
     return set(re.findall(r"^([a-z-]+):", (SOURCE / "Makefile").read_text(), re.M))
 
 
-class Snippets(unittest.TestCase):
-    def script_of(self, page):
-        script = ["set -e", BEFORE.get(page, "")]
-        count = 0
-        for number, block in blocks((SOURCE / page).read_text()):
-            for command in commands(block):
-                if command.startswith("make"):
-                    words = command.split("#")[0].split()[1:]
-                    self.assertLessEqual({word for word in words if "=" not in word}, make_targets(), f"{page}:{number}")
-                    continue
-                if any(command.startswith(start) for start in NOT_RUN):
-                    continue
-                count += 1
-                command = command.replace("& sleep 1", "& sleep 5")  # the machine also runs other tests
-                for start, status in MAY_FAIL.items():
-                    if command.startswith(start):
-                        command += f" || [ $? = {status} ]"
-                script += [f"echo '## {page}:{number}' >&2", command]
-        return "\n".join(script), count
+def script_of(page):
+    """A script of the page's commands, and how many there are."""
+    script = ["set -e", BEFORE.get(page, "")]
+    count = 0
+    for number, block in blocks((SOURCE / page).read_text()):
+        for command in commands(block):
+            if command.startswith("make") or any(command.startswith(start) for start in NOT_RUN):
+                continue
+            count += 1
+            command = command.replace("& sleep 1", "& sleep 5")  # the machine also runs other tests
+            for start, status in MAY_FAIL.items():
+                if command.startswith(start):
+                    command += f" || [ $? = {status} ]"
+            script += [f"echo '## {page}:{number}' >&2", command]
+    return "\n".join(script), count
 
-    def paste(self, page):
-        script, count = self.script_of(page)
-        if count == 0:
-            return
-        with tempfile.TemporaryDirectory(prefix="weir-snippets-") as folder:
-            for name in SOURCE.iterdir():
-                if name.name != "build":
-                    (pathlib.Path(folder) / name.name).symlink_to(name)
-            (pathlib.Path(folder) / "build").mkdir()
-            (pathlib.Path(folder) / "build/release").symlink_to(BUILD)
-            namespace = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-            output = pathlib.Path(folder) / "output"
-            with open(output, "wb") as file:
-                run = subprocess.Popen([*namespace, "bash", "-c", f"ip link set lo up\n{script}"], cwd=folder,
-                                       start_new_session=True, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                                       env={**os.environ, "PATH": f"{BUILD}/bin:{os.environ['PATH']}",
-                                            "WEIR_RUNTIME_DIR": f"{folder}/run"})
+
+def paste(script):
+    """Returns the exit status of the script, and what it printed."""
+    with tempfile.TemporaryDirectory(prefix="weir-snippets-") as folder:
+        for name in SOURCE.iterdir():
+            if name.name != "build":
+                (pathlib.Path(folder) / name.name).symlink_to(name)
+        (pathlib.Path(folder) / "build").mkdir()
+        (pathlib.Path(folder) / "build/release").symlink_to(BUILD)
+        namespace = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+        output = pathlib.Path(folder) / "output"
+        with open(output, "wb") as file:
+            run = subprocess.Popen([*namespace, "bash", "-c", f"ip link set lo up\n{script}"], cwd=folder,
+                                   start_new_session=True, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                                   env={**os.environ, "PATH": f"{BUILD}/bin:{os.environ['PATH']}",
+                                        "WEIR_RUNTIME_DIR": f"{folder}/run"})
+        try:
+            run.wait(timeout=SECONDS)
+        finally:
             try:
-                run.wait(timeout=SECONDS)
-            finally:
-                try:
-                    os.killpg(run.pid, signal.SIGKILL)  # including servers in the background
-                except ProcessLookupError:
-                    pass
-                run.wait()
-            printed = output.read_text(errors="replace")
-            self.assertEqual(run.returncode, 0, printed[-4000:])
-            if page in PRINT_THE_SAME:
-                lines = {" ".join(line.split()) for line in printed.splitlines()}
-                for number, block in blocks((SOURCE / page).read_text()):
-                    self.assertEqual([line for line in shown_output(block) if line not in lines], [], f"{page}:{number} shows other output")
+                os.killpg(run.pid, signal.SIGKILL)  # including servers in the background
+            except ProcessLookupError:
+                pass
+            run.wait()
+        return run.returncode, output.read_text(errors="replace")
+
+
+class Snippets(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scripts = {page: script_of(page) for page in PAGES}
+        longest_first = sorted((page for page in PAGES if scripts[page][1]), key=lambda page: -scripts[page][1])
+        # Most of the time they wait for each other's servers.
+        pages_at_once = concurrent.futures.ThreadPoolExecutor(2)
+        cls.addClassCleanup(pages_at_once.shutdown)
+        cls.pasted = {page: pages_at_once.submit(paste, scripts[page][0]) for page in longest_first}
+
+    def check(self, page):
+        status, printed = self.pasted[page].result()
+        self.assertEqual(status, 0, printed[-4000:])
+        if page in PRINT_THE_SAME:
+            lines = {" ".join(line.split()) for line in printed.splitlines()}
+            for number, block in blocks((SOURCE / page).read_text()):
+                self.assertEqual([line for line in shown_output(block) if line not in lines], [], f"{page}:{number} shows other output")
+
+    def test_make_has_the_targets(self):
+        for page in PAGES:
+            for number, block in blocks((SOURCE / page).read_text()):
+                for command in commands(block):
+                    words = command.split("#")[0].split()
+                    if words[0] == "make":
+                        self.assertLessEqual({word for word in words[1:] if "=" not in word}, make_targets(), f"{page}:{number}")
 
     def test_finds_commands_and_not_what_they_print(self):
         text = ("a\n\n    weir plan x\n    cat <<EOF\n\n    y\n    EOF\n\n    weir: printed\n\nb\n\n    $ weir a\n    printed\n    $ seq 2\n"
@@ -175,15 +193,15 @@ class Snippets(unittest.TestCase):
 
     def test_a_page_with_commands_has_some_that_run(self):
         for page in PAGES:
-            self.assertGreater(self.script_of(page)[1], 0, page)
+            self.assertGreater(script_of(page)[1], 0, page)
 
 
-def pasted(page):
-    return lambda self: self.paste(page)
+def checked(page):
+    return lambda self: self.check(page)
 
 
 for page in PAGES:
-    setattr(Snippets, "test_" + re.sub(r"\W+", "_", page.removesuffix(".md").lower()), pasted(page))
+    setattr(Snippets, "test_" + re.sub(r"\W+", "_", page.removesuffix(".md").lower()), checked(page))
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
