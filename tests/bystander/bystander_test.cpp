@@ -237,7 +237,7 @@ void endure_all(Protocol protocol, Campaign campaign, Wanted wanted) {
     std::vector<std::pair<const Misdeed*, std::size_t>> order;
     for (const Misdeed& misdeed : misdeeds())
       for (std::size_t transport = 0; transport < transports.size(); ++transport)
-        if (misdeed.possible_over(transports[transport]) && wanted(misdeed, transport) &&
+        if (misdeed.possible(protocol, transports[transport]) && wanted(misdeed, transport) &&
             (only.empty() || only == misdeed.name))
           order.emplace_back(&misdeed, transport);
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);

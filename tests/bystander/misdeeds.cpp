@@ -9,6 +9,7 @@
 #include <chrono>
 #include <vector>
 
+#include "tests/bystander/long_requests.hpp"
 #include "tests/bystander/requests.hpp"
 
 namespace weir::bystander {
@@ -188,6 +189,47 @@ asio::awaitable<void> broken(Attack& attack) { return many(attack, broken_one); 
 asio::awaitable<void> come_and_go_one(Attack& attack) { const LinePtr line = co_await line_of(attack); }
 asio::awaitable<void> come_and_go(Attack& attack) { return many(attack, come_and_go_one); }
 
+// Two lines are enough: each request keeps the server for milliseconds.
+constexpr int long_lines = 2;
+constexpr std::size_t large = 20'000;
+
+asio::awaitable<void> set_up(Attack& attack, const std::vector<std::string>& requests) {
+  const std::shared_ptr<Line> line = co_await line_of(attack);
+  asio::co_spawn(attack.io, read_on(line), asio::detached);
+  std::string all = credentials(attack.protocol);
+  for (const std::string& request : requests) all += request;
+  co_await line->write(all);
+}
+
+// The rows in a random order, as fast as their replies can be read.
+asio::awaitable<void> repeat_rows(Attack& attack, std::span<const LongRequests> rows) {
+  for (;;) {
+    const std::shared_ptr<Line> line = co_await line_of(attack);
+    asio::co_spawn(attack.io, read_on(line), asio::detached);
+    const std::string begin = credentials(attack.protocol) + "SELECT 9\r\n";
+    bool sent = co_await line->write(begin);
+    while (sent) {
+      for (const std::string& request : expand(rows[attack.below(rows.size())], large)) {
+        if (!sent) break;
+        sent = co_await line->write(request);
+        attack.did();
+      }
+    }
+  }
+}
+asio::awaitable<void> repeat_rows_at_once(Attack& attack, std::vector<std::string> begin,
+                                          std::span<const LongRequests> rows) {
+  co_await set_up(attack, begin);
+  for (int i = 1; i < long_lines; ++i) asio::co_spawn(attack.io, repeat_rows(attack, rows), asio::detached);
+  co_await repeat_rows(attack, rows);
+}
+asio::awaitable<void> large_values(Attack& attack) {
+  return repeat_rows_at_once(attack, make_large_values(large), requests_of_large_values());
+}
+asio::awaitable<void> expiring_fields(Attack& attack) {
+  return repeat_rows_at_once(attack, make_expiring_fields(large), requests_of_expiring_fields());
+}
+
 constexpr Misdeed table[] = {
     {"stopped", Reach::everywhere,
      "busy clients are stopped; some go on later, some are killed while they are stopped", nullptr,
@@ -206,6 +248,11 @@ constexpr Misdeed table[] = {
     {"huge", Reach::everywhere, "counts and lengths far above what comes", huge},
     {"parts", Reach::everywhere, "requests of up to 200,000 parts of no bytes", parts},
     {"broken", Reach::everywhere, "requests with bytes changed, cut and doubled", broken},
+    {"large-values", Reach::everywhere, "every command that works on all of a value, on large ones",
+     large_values, nullptr, Protocol::resp},
+    {"expiring-fields", Reach::everywhere,
+     "hashes whose many fields expire are set, read, made to stay, deleted", expiring_fields, nullptr,
+     Protocol::resp},
     {"lying", Reach::rdma, "immediates that lie about what was written", nullptr, verbs::lie_about_bytes},
     {"unannounced", Reach::rdma, "requests are written, and no buffer for replies is ever announced", nullptr,
      verbs::never_announce},
@@ -219,7 +266,8 @@ constexpr Misdeed table[] = {
 
 }  // namespace
 
-bool Misdeed::possible_over(std::string_view address) const {
+bool Misdeed::possible(Protocol protocol, std::string_view address) const {
+  if (only_for && only_for != protocol) return false;
   const bool over_rdma = address.starts_with("rdma");
   switch (reach) {
     case Reach::everywhere:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <random>
 #include <span>
 #include <string_view>
@@ -38,8 +39,9 @@ struct Misdeed {
   // One of the two is set: a coroutine that uses lines, or a function that uses plain verbs or processes.
   asio::awaitable<void> (*with_lines)(Attack&) = nullptr;
   void (*alone)(Attack&) = nullptr;
+  std::optional<Protocol> only_for = {};  // where only one of the two servers has what it needs
 
-  bool possible_over(std::string_view address) const;
+  bool possible(Protocol protocol, std::string_view address) const;
 };
 
 std::span<const Misdeed> misdeeds();
