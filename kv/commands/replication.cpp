@@ -68,10 +68,7 @@ void replconf(const Call& call) {
 // Returns false after replying with an error.
 bool may_follow(const Call& call) {
   if (call.client.is_replica()) return false;  // it already follows; its stream must not contain a reply
-  if (!replica_of(call.client).takes_end_mark) {
-    call.reply.error("ERR this server sends snapshots to replicas that say 'REPLCONF capa eof' only");
-    return false;
-  }
+  replica_of(call.client);
   const repl::Primary* const link = call.server.replication->link();
   if (link != nullptr && !link->up()) {
     call.reply.error("NOMASTERLINK Can't SYNC while not connected with my master");

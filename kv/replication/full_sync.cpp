@@ -38,9 +38,13 @@ FullSync::FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client
         bytes_.clear();
         chunk.finish(rdb::Compression::none, bytes_);
         if (server_.settings.rdbchecksum) sum_ = rdb::checksum(sum_, bytes_);
-        send(bytes_);
+        spool_ ? spool_->add(bytes_) : send(bytes_);
       }) {
-  send("$EOF:" + mark_ + "\r\n");
+  if (to_.front()->replica->takes_end_mark) {
+    send("$EOF:" + mark_ + "\r\n");
+  } else {
+    spool_.emplace(server_.settings.dir, server_.surroundings.disk);
+  }
 }
 
 void FullSync::send(std::string_view bytes) {
@@ -65,17 +69,36 @@ std::optional<std::int64_t> FullSync::take_turn() {
     return static_cast<std::int64_t>(static_cast<double>(cycles_now() - began) / cycles_per_us);
   };
   bool more = true;
-  while (more && spent_us() < turn_us && most_unsent() <= most_ahead) more = snapshot_.step();
+  while (more && spent_us() < turn_us && most_unsent() <= most_ahead) more = step();
   if (more) return spent_us();
-  finish();
+  if (failure().empty()) finish();
   return std::nullopt;
 }
 
+// Returns false when there is nothing left to do.
+bool FullSync::step() {
+  if (!failure().empty()) return false;
+  if (part_ == Part::sends_spool) return send_some_of_spool();
+  if (snapshot_.step()) return true;
+  const std::string end = rdb::end_of_file(sum_, server_.settings.rdbchecksum);
+  if (!spool_) return send(end), false;
+  spool_->add(end);
+  if (!failure().empty()) return false;
+  part_ = Part::sends_spool;
+  send("$" + std::to_string(spool_->size()) + "\r\n");
+  return true;
+}
+
+bool FullSync::send_some_of_spool() {
+  send(spool_->read_some());
+  return failure().empty() && !spool_->read_all();
+}
+
+// A replica that knows the length needs no pause behind the snapshot, and one that said SYNC never confirms.
 void FullSync::finish() {
-  send(rdb::end_of_file(sum_, server_.settings.rdbchecksum));
-  send(mark_);
+  if (!spool_) send(mark_);
   for (Client* client : to_) {
-    client->replica->stage = Replica::Stage::loads;
+    client->replica->stage = spool_ ? Replica::Stage::online : Replica::Stage::loads;
     client->replica->heard_ms = server_.now_ms;
   }
 }

@@ -65,6 +65,10 @@ void Replicas::begin_full_sync() {
   std::ranges::copy_if(all_, std::back_inserter(to),
                        [](const Client* client) { return client->replica->stage == Replica::Stage::waits; });
   if (to.empty()) return;
+  // Those that must be told the length get a snapshot of their own; the others wait for the next.
+  std::erase_if(to, [form = to.front()->replica->takes_end_mark](const Client* client) {
+    return client->replica->takes_end_mark != form;
+  });
   const auto walk = snapshots_.lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
   if (!walk) return;  // look_at_clock() tries again
   keep_history_();
@@ -102,9 +106,16 @@ void Replicas::take_turn() {
 }
 
 void Replicas::full_sync_over() {
+  const std::string failure = full_sync_->failure();
+  const std::vector<Client*> receivers = full_sync_->receivers();
   abandon_full_sync();
+  if (!failure.empty()) {
+    for (Client* client : receivers)
+      close(*client, failure + "; a replica that says 'REPLCONF capa eof' needs no file");
+    return begin_full_sync();
+  }
   for (Client* client : all_) {
-    if (client->replica->stage == Replica::Stage::loads && client->replica->wants_only_data)
+    if (client->replica->wants_only_data && client->replica->stage > Replica::Stage::receives)
       client->close_after_reply = true;
   }
   server_.log(LogLevel::notice, "all of the snapshot is on its way to the replicas");
@@ -215,12 +226,16 @@ void Replicas::look_at(Client& client) {
   // The transport accepts bytes for an online replica even if the replica reads nothing.
   const bool takes = std::exchange(replica.taken, taken) != taken && replica.stage != Replica::Stage::online;
   if (takes) replica.heard_ms = server_.now_ms;
-  if (replica.stage == Replica::Stage::waits) {
+  const bool has_no_byte = replica.stage == Replica::Stage::waits ||
+                           (replica.stage == Replica::Stage::receives && replica.given == 0);
+  if (has_no_byte) {
     // The replica is not the late one; a newline tells it that we are alive.
     client.output.append("\n");
     client.will_flush();
     replica.heard_ms = server_.now_ms;
   }
+  // It never says anything; if it is gone, client-output-buffer-limit notices.
+  if (replica.asked_the_old_way && replica.stage == Replica::Stage::online) return;
   // A replica that loads sends only newlines.
   if (server_.now_ms - std::max(replica.heard_ms, client.active_ms) > server_.settings.repl_timeout_s * 1000)
     close(client, "nothing was heard of it for repl-timeout");

@@ -3,7 +3,7 @@
 
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/synced_history.hpp"
-#include "tests/kv/running_server.hpp"
+#include "tests/kv/aof.hpp"
 
 namespace weir::kv::testing {
 namespace {
@@ -138,12 +138,88 @@ TEST(Replicas, go_on_where_they_were_cut_off) {
   }
 }
 
-TEST(Replicas, must_take_a_snapshot_of_unknown_length) {
+// A snapshot whose length comes first. The server may say before it that it is alive.
+std::string take_counted_snapshot(WireClient& wire) {
+  std::string head;
+  while ((head = wire.through("\n")) == "\n") {
+  }
+  EXPECT_EQ(head[0], '$') << head;
+  return wire.exactly(std::stoull(head.substr(1)));
+}
+
+TEST(Replicas, that_know_no_end_mark_are_told_the_length) {
+  const ScratchFolder folder;
+  Settings settings = quiet_settings();
+  settings.dir = folder.path();
+  for (const std::vector<std::string>& request :
+       std::vector<std::vector<std::string>>{{"PSYNC", "?", "-1"}, {"SYNC"}}) {
+    RunningServer server(settings);
+    WireClient client = server.connect();
+    const std::string large(3 << 20, 'x');
+    for (int i = 0; i < 10; ++i) client.call({"SET", "k" + std::to_string(i), large + std::to_string(i)});
+    WireClient replica = server.connect();
+    replica.send(encode(request));
+    if (request.size() > 1) {
+      EXPECT_TRUE(replica.through("\r\n").starts_with("+FULLRESYNC ")) << request[0];
+    }
+    const std::string snapshot = take_counted_snapshot(replica);
+    EXPECT_TRUE(snapshot.starts_with("REDIS0010")) << request[0];
+    EXPECT_EQ(snapshot[snapshot.size() - 9], '\xff') << "the end, before the checksum";
+    client.call({"SET", "b", "2"});
+    EXPECT_EQ(replica.through(encode({"SET", "b", "2"})), select_0 + encode({"SET", "b", "2"}))
+        << request[0] << ": it need not confirm anything";
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()) || std::filesystem::exists(folder.file("s")));
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      ADD_FAILURE() << entry.path() << " is left";
+  }
+}
+
+TEST(Replicas, that_know_an_end_mark_and_those_that_do_not_get_a_snapshot_each) {
   RunningServer server;
   WireClient client = server.connect();
-  EXPECT_EQ(client.call({"PSYNC", "?", "-1"}),
-            "-ERR this server sends snapshots to replicas that say 'REPLCONF capa eof' only\r\n");
-  EXPECT_EQ(client.call({"PING"}), "+PONG\r\n");
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 40; ++i) client.call({"SET", "k" + std::to_string(i), large});
+  HandReplica first(server);
+  first.psync("?", "-1");  // what it leaves unread holds up the snapshot
+  WireClient counted = server.connect();
+  counted.send(encode({"SYNC"}));
+  HandReplica marked(server);
+  marked.wire.send(encode({"PSYNC", "?", "-1"}));
+  await_said(server, "state=wait_bgsave", 2);
+  client.call({"SET", "last", "1"});
+  first.take_snapshot();
+  EXPECT_NE(take_counted_snapshot(counted).find("last"), std::string::npos);
+  EXPECT_NE(marked.wire.through("\r\n").find("+FULLRESYNC"), std::string::npos);
+  EXPECT_NE(marked.take_snapshot().find("last"), std::string::npos);
+}
+
+TEST(Replicas, that_need_the_length_are_closed_when_no_file_can_hold_the_snapshot) {
+  BadDisk disk;
+  RunningServer server(quiet_settings(), disk.disk());
+  server.connect().call({"SET", "a", "1"});
+  disk.write_error = ENOSPC;
+  WireClient replica = server.connect();
+  replica.send(encode({"SYNC"}));
+  EXPECT_EQ(replica.until_closed().find('$'), std::string::npos);
+  EXPECT_NE(server.log().find("cannot write the snapshot: No space left on device; a replica that says "
+                              "'REPLCONF capa eof' needs no file"),
+            std::string::npos)
+      << server.log();
+  HandReplica marked(server);
+  marked.follow();
+}
+
+// SYNC is older than confirmations.
+TEST(Replicas, that_asked_the_old_way_may_be_silent) {
+  RunningServer server;
+  WireClient client = server.connect();
+  WireClient replica = server.connect();
+  replica.send(encode({"SYNC"}));
+  take_counted_snapshot(replica);
+  await_online(server);
+  for (int i = 0; i < 10; ++i) pass_ms(server, 60'000);
+  client.call({"SET", "b", "2"});
+  EXPECT_NE(replica.through(encode({"SET", "b", "2"})), "");
 }
 
 TEST(Replicas, that_leave_much_unread_are_closed) {

@@ -89,6 +89,15 @@ class WireClient {
     buffer_.erase(0, bytes.size());
     return bytes;
   }
+  // That many bytes.
+  std::string exactly(std::size_t size) {
+    while (buffer_.size() < size) {
+      if (!receive()) throw std::runtime_error("the server closed the connection");
+    }
+    std::string bytes = buffer_.substr(0, size);
+    buffer_.erase(0, size);
+    return bytes;
+  }
   // Everything until the connection ends.
   std::string until_closed() {
     while (receive()) {
