@@ -90,19 +90,31 @@ AppendOnly::Done AppendOnly::rewrite_at_once() {
 }
 
 AppendOnly::Done AppendOnly::load_again() {
-  if (!on()) return std::unexpected("this server keeps no log");
-  if (server_.snapshots->running()) return std::unexpected("a snapshot is being taken");
+  if (server_.snapshots->running() || writes_once_) return std::unexpected("a snapshot is being taken");
   if (server_.effects.untold() || server_.replication->history().kept())
     return std::unexpected("it cannot be loaded in a transaction or while replicas follow");
+  if (!on()) return load_what_was_written_once();
   if (!flush()) return std::unexpected(writer_.failure());
   if (rewriting() || files_->lacks_base()) {
     if (auto done = rewrite_at_once(); !done) return done;
   }
+  server_.effects.ignore(writer_);  // what is replayed is in the log
+  auto done = load_anew(*files_);
+  server_.effects.listen(writer_);
+  return done;
+}
+
+AppendOnly::Done AppendOnly::load_what_was_written_once() {
+  auto files = LogFiles::open(server_.settings, server_.surroundings.disk);
+  if (!files) return std::unexpected(files.error());
+  if (files->empty()) return std::unexpected("this server keeps no log, and BGREWRITEAOF has written none");
+  return load_anew(*files);
+}
+
+AppendOnly::Done AppendOnly::load_anew(LogFiles& files) {
   for (const auto& db : server_.databases) db->clear();
   server_.scripts->flush_libraries();
-  server_.effects.ignore(writer_);  // what is replayed is in the log
-  const auto loaded = load_log(server_, *files_, [] { return true; });
-  server_.effects.listen(writer_);
+  const auto loaded = load_log(server_, files, [] { return true; });
   server_.arm_timer();
   if (!loaded) return std::unexpected(loaded.error());
   return {};
@@ -110,6 +122,7 @@ AppendOnly::Done AppendOnly::load_again() {
 
 AppendOnly::Done AppendOnly::turn_on() {
   if (on()) return {};
+  give_up_rewrite();  // the log that it was to write once begins now
   if (server_.loading || server_.effects.untold())
     return std::unexpected("the log cannot be turned on while the server loads or a transaction runs");
   auto files = LogFiles::open(server_.settings, server_.surroundings.disk);
@@ -128,9 +141,10 @@ AppendOnly::Done AppendOnly::turn_on() {
 }
 
 void AppendOnly::turn_off() {
-  if (!on()) return;
+  const bool was_on = on();
   give_up_rewrite();
   scheduled_ = false;
+  if (!was_on) return;
   server_.effects.ignore(writer_);
   writer_.end();
   files_.reset();
@@ -170,7 +184,7 @@ std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {
           : server_.snapshots->lend_walk(Snapshots::LentTo::log, [this] { give_up_rewrite(); });
   if (!number) return rewrite_soon(), Begun::later;
   scheduled_ = false;
-  if (auto done = switch_file(); !done) {
+  if (auto done = on() ? switch_file() : begin_to_write_once(); !done) {
     server_.snapshots->walk_returned();
     state_.last_ok = false;
     next_try_ms_ = server_.now_ms + retry_after_ms;
@@ -192,6 +206,23 @@ std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {
   });
   server_.log(LogLevel::notice, "the log is rewritten in the background");
   return Begun::now;
+}
+
+AppendOnly::Done AppendOnly::begin_to_write_once() {
+  auto files = LogFiles::open(server_.settings, server_.surroundings.disk);
+  if (!files) return std::unexpected(std::move(files.error()));
+  files->begin_without_base();
+  // A log ends with an increment, so an empty one follows the base.
+  if (auto file = files->begin_increment(); !file) return std::unexpected(std::move(file.error()));
+  files_ = std::make_unique<LogFiles>(std::move(*files));
+  writes_once_ = true;
+  return {};
+}
+
+void AppendOnly::end_writing_once() {
+  if (!std::exchange(writes_once_, false)) return;
+  if (files_->lacks_base()) files_->folder().remove(files_->manifest().increments.back().name);
+  files_.reset();
 }
 
 AppendOnly::Done AppendOnly::begin_anew() {
@@ -222,10 +253,12 @@ void AppendOnly::rewrite_ended(SnapshotFile::Outcome outcome) {
   if (!outcome) {
     next_try_ms_ = server_.now_ms + retry_after_ms;
     server_.log(LogLevel::warning, "the log could not be rewritten: " + outcome.error());
+    end_writing_once();
     return server_.end_round();
   }
   ++state_.rewrites;
   server_.log(LogLevel::notice, "the log was rewritten");
+  if (writes_once_) return end_writing_once(), server_.end_round();
   writer_.recovered();
   note(true);
   size_after_rewrite_ = size();
@@ -240,6 +273,7 @@ void AppendOnly::give_up_rewrite() {
   server_.snapshots->walk_returned();
   state_.last_ok = false;
   next_try_ms_ = server_.now_ms + retry_after_ms;
+  end_writing_once();
   server_.log(LogLevel::notice, "the rewrite of the log is given up");
 }
 
@@ -308,7 +342,7 @@ void AppendOnly::serve_waiters() {
 }
 
 void AppendOnly::arm_timer() {
-  if (!on() || std::exchange(timer_runs_, true)) return;
+  if ((!on() && !scheduled_) || std::exchange(timer_runs_, true)) return;
   timer_.expires_after(std::chrono::seconds(1));
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled) return;
@@ -320,7 +354,11 @@ void AppendOnly::arm_timer() {
 }
 
 void AppendOnly::tick() {
-  if (!on() || server_.loading) return;
+  if (!on()) {
+    if (scheduled_ && !rewriting() && !server_.loading) static_cast<void>(rewrite());
+    return arm_timer();
+  }
+  if (server_.loading) return;
   writer_.retry(sync());
   note(true);
   if (refusal_.empty()) commit();

@@ -49,7 +49,7 @@ class AppendOnly {
   // Begins a log of the existing data.
   Done turn_on();
   void turn_off();
-  bool on() const { return files_ != nullptr; }
+  bool on() const { return files_ != nullptr && !writes_once_; }
 
   // Call before replies leave: writes the recorded effects to the log, as safely as appendfsync asks. Returns
   // false if that failed; waiting replies may report those changes, so they must not leave.
@@ -81,7 +81,8 @@ class AppendOnly {
   // read.
   Done load_again();
 
-  // Begins to rewrite the log. The error is for a client to read.
+  // Begins to rewrite the log. While the log is off this writes one that holds the data of this moment, and
+  // then leaves it alone; the next start with the log on begins with it. The error is for a client to read.
   enum class Begun : std::uint8_t { now, later };
   std::expected<Begun, std::string> rewrite();
   // Likewise, as soon as possible.
@@ -110,6 +111,10 @@ class AppendOnly {
   Done rewrite_at_once();
   Done switch_file();
   Done begin_increment();
+  Done begin_to_write_once();
+  Done load_what_was_written_once();
+  Done load_anew(LogFiles& files);
+  void end_writing_once();
   SnapshotFile::Choice base_choice() const;
   void rewrite_ended(SnapshotFile::Outcome outcome);
   void give_up_rewrite();
@@ -124,7 +129,8 @@ class AppendOnly {
 
   Server& server_;
   LogWriter writer_;
-  std::unique_ptr<LogFiles> files_;  // null: the log is off
+  std::unique_ptr<LogFiles> files_;  // null: the log is off, and none is being written
+  bool writes_once_ = false;         // the log is off: files_ are only for the rewrite that is running
   std::string refusal_;
   bool replies_lie_ = false;  // see keep()
   SyncWaiters waiters_;

@@ -16,8 +16,6 @@ void bgrewriteaof(const Call& call) {
   using aof::AppendOnly;
   constexpr std::string_view scheduled = "Background append only file rewriting scheduled";
   AppendOnly& log = *call.server.append_only;
-  if (!log.on())
-    return call.reply.error("ERR this server keeps no log: CONFIG SET appendonly yes begins one");
   if (call.client.in_exec && !log.rewriting()) return log.rewrite_soon(), call.reply.simple(scheduled);
   const auto begun = log.rewrite();
   if (!begun) return call.reply.error("ERR " + begun.error());

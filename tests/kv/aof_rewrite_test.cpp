@@ -185,5 +185,85 @@ TEST(AofTurnedOn, in_a_transaction_that_changed_something_is_refused) {
   EXPECT_NE(client.reply().find("while the server loads or a transaction runs"), std::string::npos);
 }
 
+// As in Redis: the next start with --appendonly yes begins with it.
+TEST(AofRewrite, of_a_server_without_a_log_writes_one_of_that_moment) {
+  const ScratchFolder folder;
+  Settings without = keeping(folder);
+  without.appendonly = false;
+  without.enable_debug_command = 1;
+  std::string before;
+  for (int round = 1; round <= 2; ++round) {
+    RunningServer server(without);
+    WireClient client = server.connect();
+    fill(client, 1000 * round);
+    before = state_of(server);
+    EXPECT_EQ(client.call({"BGREWRITEAOF"}), "+Background append only file rewriting started\r\n");
+    await_rewrite(server);
+    client.call({"SET", "later", "1"});
+    const std::string info = client.call({"INFO", "persistence"});
+    EXPECT_NE(info.find("aof_enabled:0\r\n"), std::string::npos);
+    EXPECT_NE(info.find("aof_rewrites:1\r\n"), std::string::npos);
+    EXPECT_NE(info.find("aof_last_bgrewrite_status:ok"), std::string::npos);
+    EXPECT_EQ(client.call({"DEBUG", "LOADAOF"}), "+OK\r\n");
+    EXPECT_EQ(state_of(server), before);
+  }
+  EXPECT_FALSE(fs::exists(log_file(folder, "1.base.rdb"))) << "the second one replaced it";
+  EXPECT_EQ(state_after_restart(folder), before);
+}
+
+TEST(AofRewrite, of_a_server_without_a_log_waits_for_a_snapshot) {
+  const ScratchFolder folder;
+  Settings without = keeping(folder);
+  without.appendonly = false;
+  RunningServer server(without);
+  WireClient client = server.connect();
+  fill(client, 20'000);
+  client.send(encode({"BGSAVE"}) + encode({"BGREWRITEAOF"}));
+  client.reply();
+  EXPECT_EQ(client.reply(), "+Background append only file rewriting scheduled\r\n");
+  await_rewrites(server, 1);
+  EXPECT_TRUE(fs::exists(log_file(folder, "1.base.rdb")));
+}
+
+TEST(AofRewrite, of_a_server_without_a_log_leaves_nothing_when_the_disk_is_full) {
+  const ScratchFolder folder;
+  BadDisk disk;
+  Settings without = keeping(folder);
+  without.appendonly = false;
+  RunningServer server(without, disk.disk());
+  WireClient client = server.connect();
+  fill(client, 10);
+  disk.write_error = ENOSPC;
+  client.call({"BGREWRITEAOF"});
+  await_rewrite(server);
+  EXPECT_NE(client.call({"INFO", "persistence"}).find("aof_last_bgrewrite_status:err"), std::string::npos);
+  EXPECT_TRUE(fs::is_empty(folder.file("appendonlydir")));
+  EXPECT_EQ(client.call({"SET", "k", "1"}), "+OK\r\n");
+  disk.write_error = 0;
+  EXPECT_EQ(client.call({"BGREWRITEAOF"}), "+Background append only file rewriting started\r\n");
+  await_rewrite(server);
+  EXPECT_TRUE(fs::exists(log_file(folder, "1.base.rdb")));
+}
+
+TEST(AofRewrite, of_a_server_without_a_log_ends_when_the_log_begins) {
+  const ScratchFolder folder;
+  Settings without = keeping(folder);
+  without.appendonly = false;
+  std::string before;
+  {
+    RunningServer server(without);
+    WireClient client = server.connect();
+    fill(client, 20'000);
+    client.send(encode({"BGREWRITEAOF"}) + encode({"CONFIG", "SET", "appendonly", "yes"}) +
+                encode({"SET", "later", "1"}));
+    client.reply();
+    EXPECT_EQ(client.reply(), "+OK\r\n");
+    EXPECT_EQ(client.reply(), "+OK\r\n");
+    await_rewrite(server);
+    before = state_of(server);
+  }
+  EXPECT_EQ(state_after_restart(folder), before);
+}
+
 }  // namespace
 }  // namespace weir::kv::testing
