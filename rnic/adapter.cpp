@@ -414,7 +414,37 @@ void Adapter::receive_packets(Patience patience) {
     lock.lock();
   else if (!lock.try_lock())
     return;
+  take_arrived();
+  resume_due();
+}
+
+void Adapter::take_arrived() {
   host_.receive_packets([this](std::span<const PacketDatagram> datagrams) { take_batch(datagrams); });
+}
+
+void Adapter::resume_at(std::uint64_t deadline_ns, const QueuePair& qp) {
+  packet_deadlines_.add(deadline_ns, qp.qpn().index());
+  host_.wake_at(deadline_ns);
+}
+
+// Silence is judged after a look at what has arrived: for a while this process may have had no processor.
+void Adapter::resume_due() {
+  const std::uint64_t now_ns = host_.now_ns();
+  while (const auto index = packet_deadlines_.take_due(now_ns)) {
+    QueuePair* const qp = qps_[*index].get();
+    if (qp == nullptr) continue;
+    (void)qp->resume();
+    if (const auto window = qp->packet_window()) give_turns(*window);
+  }
+}
+
+// Those in line for it send, one after another, until it is closed or nobody waits.
+void Adapter::give_turns(SharedWindow& window) {
+  while (window.open()) {
+    QueuePair* const first = window.line.next();
+    if (first == nullptr) return;
+    first->take_turn();
+  }
 }
 
 void Adapter::take_packets(std::span<const PacketDatagram> datagrams) {
@@ -446,7 +476,8 @@ void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
   for (const PacketDatagram& datagram : datagrams) take_packet(datagram);
   for (QueuePair* qp : answering_) qp->answer_packets();
   // An answer to one queue pair may open the window for another: they share the one of their destination.
-  if (!answering_.empty() && parked_.any()) resume_all_parked();
+  for (QueuePair* qp : answering_)
+    if (const auto window = qp->packet_window()) give_turns(*window);
 }
 
 namespace {
@@ -498,6 +529,11 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   if (!known) answering_.push_back(qp);
 }
 
-void Adapter::service() { resume_parked(Patience::wait); }
+void Adapter::service() {
+  resume_parked(Patience::wait);
+  if (packet_deadlines_.any_due(host_.now_ns())) receive_packets(Patience::wait);
+  const std::lock_guard lock(mutex_);
+  for (const auto& window : packet_windows_.all()) give_turns(*window);
+}
 
 }  // namespace weir::rnic

@@ -16,14 +16,15 @@
 #include <utility>
 #include <vector>
 
+#include "rnic/between_hosts/deadlines.hpp"
 #include "rnic/between_hosts/packet_arrivals.hpp"
+#include "rnic/between_hosts/windows.hpp"
 #include "rnic/datagrams/multicast.hpp"
 #include "rnic/ethernet/steering.hpp"
 #include "rnic/memory/protection_table.hpp"
 #include "rnic/memory/segment.hpp"
 #include "rnic/memory/window_table.hpp"
 #include "rnic/nic_parts.hpp"
-#include "rnic/packet/windows.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/queue_pair/completion_queue.hpp"
 #include "rnic/queue_pair/parked_queues.hpp"
@@ -102,13 +103,15 @@ class Adapter {
   void forget_parked(QueuePair& qp) { parked_.forget(qp); }
   enum class Patience : std::uint8_t { try_once, wait };
   void resume_parked(Patience);
+  // At about that time its packets have been on their way for long.
+  void resume_at(std::uint64_t deadline_ns, const QueuePair&);
 
   // Takes packets that arrived from other hosts and answers them. Called by the thread that waits for the
   // network's descriptor, and by pollers of completion queues whose queue pairs may receive packets.
   void receive_packets(Patience);
   void take_packets(std::span<const PacketDatagram>);  // that arrived another way
   // What may be in flight to that address, for all our queue pairs together. `process`: as of PacketRoute.
-  std::shared_ptr<packet::Window> packet_window(const Gid& destination, std::uint64_t process) {
+  std::shared_ptr<SharedWindow> packet_window(const Gid& destination, std::uint64_t process) {
     return packet_windows_.to(destination, process);
   }
   // The number of xrc_recv queue pairs whose packets arrive only when a poll asks for them. What they receive
@@ -128,7 +131,10 @@ class Adapter {
   void take_packet(const PacketDatagram&);
   void take_multicast(const PacketDatagram&, const wire::Packet&);
   void trace(std::span<const PacketDatagram>);
+  void take_arrived();
   void resume_all_parked();
+  void resume_due();
+  void give_turns(SharedWindow&);
   std::vector<std::uint32_t> completed_of(const SharedReceiveQueue&) const;
   void kick_locked(SharedReceiveQueue&);
   void kick_guests(SharedReceiveQueue&);
@@ -170,7 +176,8 @@ class Adapter {
   PacketArrivals packet_arrivals_;       // under mutex_
   std::vector<QueuePair*> answering_;    // of the current batch; under mutex_
   std::vector<std::uint32_t> attached_;  // to the current packet's group; under mutex_
-  packet::Windows packet_windows_;
+  Windows packet_windows_;
+  Deadlines packet_deadlines_;
 
   std::atomic<int> xrc_on_packets_{0};
   ParkedQueues parked_;

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "rnic/between_hosts/unreliable_packets.hpp"
+#include "rnic/between_hosts/windows.hpp"
 #include "rnic/congestion/dcqcn.hpp"
 #include "rnic/packet/requester.hpp"
 #include "rnic/packet/responder.hpp"
@@ -106,10 +107,10 @@ struct PacketPath {
 
   std::optional<UnreliablePackets> unreliable_sends;  // UC, from RTS on; and of RC:
   PacketSends requests;
-  std::shared_ptr<packet::Window> window;
+  std::shared_ptr<SharedWindow> window;
   std::optional<packet::Requester> requester;  // from RTS on
   std::uint64_t timer_ns = 0;                  // the earliest running timer
-  bool noted = false;                          // among the adapter's parked queue pairs
+  bool in_line = false;                        // of the window
 
   // How much of both halves' counts is already in the queue pair's counters.
   packet::RequesterCounts counted_sends;

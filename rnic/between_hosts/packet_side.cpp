@@ -33,7 +33,7 @@ packet::ResponderAttributes PacketSide::responder_attributes(const PacketPath& p
           .max_dest_rd_atomic = qp_.attributes.max_dest_rd_atomic};
 }
 
-void PacketSide::open(std::shared_ptr<packet::Window> window) {
+void PacketSide::open(std::shared_ptr<SharedWindow> window) {
   const Path& path = qp_.attributes.path;
   auto made = std::make_unique<PacketPath>(qp_, sends_, path, qp_.attributes.destination);
   const bool connected = qp_.config.type != QpType::xrc_send &&  // takes no requests
@@ -91,10 +91,18 @@ void PacketSide::close() {
   closed->unreliable_responder.reset();
   closed->target.disconnect();
   closed->requester.reset();
+  if (closed->window == nullptr) return;
+  if (closed->in_line) closed->window->line.leave(qp_.queue_pair);
+  if (closed->window->lets_somebody_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
+}
+
+bool PacketSide::others_may_send() const {
+  return path_ != nullptr && path_->window != nullptr && path_->window->lets_somebody_send();
 }
 
 void PacketSide::peer_gone() {
   if (path_->requester && !path_->requester->failed()) path_->requester->peer_gone();
+  if (others_may_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
 }
 
 UnreliablePackets* PacketSide::unreliable_sends() const {
@@ -137,8 +145,8 @@ void PacketSide::execute() {
   count_sends();
   if (requester.failed()) return;
   if (qp_.state() == QpState::sqd && requester.idle()) sends_.drained();
-  const bool waits = !requester.idle() || requester.waits_for_window();
-  if (waits && !std::exchange(path.noted, true)) qp_.whole.note_parked();
+  if (requester.waits_for_window() && !std::exchange(path.in_line, true))
+    path.window->line.join(qp_.queue_pair);
   run_timer(now_ns);
 }
 
@@ -160,7 +168,7 @@ void PacketSide::run_timer(std::uint64_t now_ns) {
   const bool none_runs = path.timer_ns <= now_ns;
   if (deadline_ns && (none_runs || *deadline_ns < path.timer_ns)) {
     path.timer_ns = *deadline_ns;
-    qp_.nic.host.wake_at(*deadline_ns);
+    qp_.whole.resume_at(*deadline_ns);
   }
 }
 
@@ -202,20 +210,13 @@ void PacketSide::count_arrived(PacketPath& path, const packet::ResponderCounts& 
   qp_.counters.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped));
 }
 
-bool PacketSide::resume() {
-  if (!may_send()) return path_->noted = false;
-  const std::uint64_t now_ns = qp_.nic.host.now_ns();
+void PacketSide::resume(Turn turn) {
+  if (turn == Turn::yes) path_->in_line = false;
+  if (!may_send()) return;
   packet::Requester& requester = *path_->requester;
-  const auto deadline_ns = requester.deadline_ns();
-  const bool due = deadline_ns && *deadline_ns <= now_ns;
-  if (due) requester.on_time(now_ns);
-  path_->noted = true;  // our caller lists us again if we return true
-  if (due || requester.waits_for_window() || requester.begun() != path_->requests.posted())
-    execute();
-  else
-    run_timer(now_ns);
-  if (!may_send()) return path_->noted = false;
-  return path_->noted = !requester.idle() || requester.waits_for_window();
+  requester.on_time(qp_.nic.host.now_ns());
+  if (turn == Turn::yes) requester.begin_turn();
+  execute();
 }
 
 std::shared_ptr<PacketPath> PacketSide::receive(const ArrivedPacket& arrived) {

@@ -25,7 +25,7 @@ class PacketSide {
 
   // ---- under the send lock
   // To RTR, by the attributes' path. `window`: if it sends reliably, what may be in flight on that path.
-  void open(std::shared_ptr<packet::Window> window);
+  void open(std::shared_ptr<SharedWindow> window);
   // Applies what modify changed, as far as both halves depend on it.
   void set(QpState to);
   // To reset. A thread receiving packets has either not started on the path or is done with it.
@@ -38,8 +38,11 @@ class PacketSide {
   UnreliablePackets* unreliable_sends() const;
   // Sends what the window admits.
   void execute();
-  // From a timer or a poll. True: something is still in flight.
-  bool resume();
+  // Its timer has run out, or, with its turn, it stood first in line for the window and that is open.
+  enum class Turn : bool { no, yes };
+  void resume(Turn);
+  // SharedWindow::lets_somebody_send().
+  bool others_may_send() const;
   // Takes no more of a message that has begun to arrive.
   void give_up_arriving();
   // The path is still the one a packet came by.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "rnic/packet/rnr_timer.hpp"
 
@@ -13,6 +14,8 @@ constexpr std::size_t first_ring = 16;
 constexpr std::uint64_t first_probe_ns = 4'000'000;  // until a round trip was measured
 constexpr std::uint64_t least_probe_ns = 1'000'000, longest_probe_ns = 128'000'000;
 constexpr std::uint32_t most_doublings = 7;
+// A run of packets as long as the kernel takes them: shorter turns cost more calls, longer ones more waiting.
+constexpr std::uint64_t turn_bytes = 64 * 1024;
 
 }  // namespace
 
@@ -25,7 +28,20 @@ Requester::Requester(SendSource& source, Window& window, const RequesterAttribut
       next_(attributes.first_psn),
       beyond_(attributes.first_psn) {}
 
-Requester::~Requester() { window_.left(in_flight_); }
+Requester::~Requester() {
+  stop_waiting();
+  window_.left(in_flight_);
+}
+
+// ---- turns
+
+void Requester::begin_turn() {
+  if (turn_left_ == 0) turn_left_ = turn_bytes;
+}
+
+void Requester::stop_waiting() {
+  if (std::exchange(waits_for_window_, false)) window_.end_waiting();
+}
 
 void Requester::set(const RequesterAttributes& attributes) {
   attributes_.timeout = attributes.timeout;
@@ -125,6 +141,7 @@ void Requester::rewind() {
 // Fails the oldest WQE and thereby the queue.
 void Requester::fail(WcStatus status) {
   failed_ = true;
+  stop_waiting();
   window_.left(in_flight_);
   in_flight_ = 0;
   const std::uint32_t wqe = completed_++;

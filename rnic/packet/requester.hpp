@@ -50,11 +50,13 @@ class Requester {
   // modify: timeout, retry_cnt, rnr_retry, max_rd_atomic may change while it runs.
   void set(const RequesterAttributes&);
 
-  // The next packet to be sent now. false: none; then may_send_later() says whether the window is why.
+  // The next packet to be sent now. false: none; waits_for_window() says whether the window is why.
   bool next_packet(std::uint64_t now_ns, Outgoing&);
-  // There are packets, but the window (its own or the destination's) is closed: ask again when an
-  // acknowledgement has come, also one of another queue pair of the same destination.
+  // There are packets, but the window is closed, or others wait for it and this one has had its turn: call
+  // begin_turn() once it stands first in line and the window is open, then ask for packets. Nobody else in
+  // line: asking again when an acknowledgement has come is enough.
   bool waits_for_window() const { return waits_for_window_; }
+  void begin_turn();
   // The memory of a packet from next_packet() cannot be read: the packet was not sent. Its WQE fails, after
   // all before it.
   void unreadable(const Outgoing&, WcStatus = WcStatus::loc_prot_err);
@@ -110,6 +112,7 @@ class Requester {
   WcStatus load(LookedUp&, std::uint32_t wqe);
 
   // requester.cpp
+  void stop_waiting();
   void lost(std::uint64_t now_ns);
   void rewind();
   void fail(WcStatus);
@@ -119,6 +122,7 @@ class Requester {
   bool begin_next();
   bool find_next();
   bool may_send(const Outstanding&);
+  bool others_are_next() const;
   void emit(std::uint32_t wqe, std::uint32_t index, std::uint32_t packets, Outgoing&, bool ack);
   bool send_probe(Outgoing&);
   std::uint32_t packets_of_read(std::uint32_t index) const;
@@ -148,6 +152,9 @@ class Requester {
   std::uint32_t since_ack_request_ = 0;  // packets
   LookedUp sending_wqe_, answered_wqe_;
   bool failed_ = false, waits_for_window_ = false;
+  // What it may send although others wait, as the window charges. If the window closes before that, its own
+  // acknowledgements let it go on.
+  std::uint64_t turn_left_ = 0;
 
   // Timers; all that stand are in deadline_ns().
   std::uint64_t since_ns_ = 0;   // the last progress, timeout, or when something began to be outstanding

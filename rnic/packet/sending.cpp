@@ -28,7 +28,7 @@ bool is_local(SendOpcode opcode) {
 }  // namespace
 
 bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
-  waits_for_window_ = false;
+  stop_waiting();
   window_.advance(now_ns);
   if (rnr_until_ns_) on_time(now_ns);
   if (failed_ || rnr_until_ns_) return false;
@@ -46,6 +46,7 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
       wqe.answer == Answer::data ? std::min(packets_of_read(index), wqe.packets - index) : 1;
   const std::uint64_t charged = charge_of(wqe, index, index + packets);
   in_flight_ += charged;
+  turn_left_ -= std::min(turn_left_, charged);
   window_.sent(static_cast<std::uint32_t>(charged));
   const bool ack = reads || wants_ack(wqe, index);
   emit(sending_, index, packets, out, ack);
@@ -118,17 +119,22 @@ bool Requester::may_send(const Outstanding& wqe) {
   // After an RNR NAK send only one packet; those behind it would be dropped.
   if (rnr_retries_ != 0 && next_ != una_) return false;
   if (wqe.answer != Answer::acknowledgement && unanswered_.size() >= attributes_.max_rd_atomic) return false;
-  if (!window_.open() || next_ - una_ > most_outstanding_psns) {
-    waits_for_window_ = true;
-    return false;
-  }
-  return true;
+  if (next_ - una_ > most_outstanding_psns) return false;
+  // What is sent again was admitted before.
+  const bool again = next_ < beyond_;
+  if (window_.open() && (again || !others_are_next())) return true;
+  waits_for_window_ = true;
+  window_.begin_waiting();
+  return false;
 }
+
+bool Requester::others_are_next() const { return turn_left_ == 0 && window_.waiting() != 0; }
 
 // An acknowledgement is worth its packet when no later packet would ask for one, and often
 // enough to move the window.
 bool Requester::wants_ack(const Outstanding& wqe, std::uint32_t index) const {
-  if (since_ack_request_ + 1 >= most_packets_without_ack || !window_.open() || rnr_retries_ != 0) return true;
+  if (since_ack_request_ + 1 >= most_packets_without_ack || rnr_retries_ != 0) return true;
+  if (!window_.open() || others_are_next()) return true;
   return index + 1 == wqe.packets && source_.posted() == sending_ + 1;
 }
 

@@ -36,6 +36,10 @@ class Window {
   }
   std::int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   bool open() const { return in_flight() < bytes(); }
+  // Requesters that wait for it, or for their turn.
+  std::uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  void begin_waiting() { waiting_.fetch_add(1, std::memory_order_relaxed); }
+  void end_waiting() { waiting_.fetch_sub(1, std::memory_order_relaxed); }
   void sent(std::uint32_t charged) { in_flight_.fetch_add(charged, std::memory_order_relaxed); }
   void left(std::uint64_t charged) {
     in_flight_.fetch_sub(static_cast<std::int64_t>(charged), std::memory_order_relaxed);
@@ -59,6 +63,7 @@ class Window {
   std::atomic<std::uint32_t> bytes_;
   std::atomic<std::uint32_t> threshold_{~0u};  // up to here it doubles
   std::atomic<std::int64_t> in_flight_{0};
+  std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::uint64_t> last_loss_ns_{0};
 
   SpinLock notifying_;

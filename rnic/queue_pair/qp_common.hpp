@@ -27,6 +27,8 @@ class QpWhole {
   virtual void enter_error() = 0;
   // The queue pair waits for something that only a retry will show: Adapter::note_parked().
   virtual void note_parked() = 0;
+  // QueuePair::resume() is to be called at about this time.
+  virtual void resume_at(std::uint64_t deadline_ns) = 0;
   // Adapter::wait_for_initiators().
   virtual void wait_for_initiators() const = 0;
 

@@ -150,8 +150,9 @@ void QueuePair::ring_doorbell() {
 
 // Under the send lock.
 void QueuePair::execute() {
-  if (packets_.sends()) return packets_.execute();
-  requester_.execute();
+  if (!packets_.sends()) return requester_.execute();
+  packets_.execute();
+  if (packets_.others_may_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
 }
 
 // Sends first, except in a call after one whose array they filled: otherwise a program that posts a send for
@@ -187,10 +188,11 @@ bool QueuePair::resume() {
   resume_wanted_.store(true, std::memory_order_seq_cst);  // see SpinLock::unlock_and_look()
   if (!sends_.lock().try_lock()) return true;
   resume_wanted_.store(false, std::memory_order_relaxed);
-  const bool on_its_way = packets_.is_open() && packets_.resume();
+  const bool turn = turn_given_.exchange(false, std::memory_order_relaxed);
+  if (packets_.is_open()) packets_.resume(turn ? PacketSide::Turn::yes : PacketSide::Turn::no);
   requester_.resume();
   const bool flushes_later = flush_waits_for_ && !flush_receives_once_left();
-  const bool still = requester_.parked() || flushes_later || on_its_way;
+  const bool still = requester_.parked() || flushes_later;
   unlock_sends();
   return still;
 }
@@ -200,10 +202,25 @@ void QueuePair::unlock_sends() {
   const bool nothing_to_resume = !requester_.parked() && !flush_waits_for_ && !packets_.is_open();
   if (nothing_to_resume) return lock.unlock();
   lock.unlock_and_look();
-  if (resume_wanted_.load(std::memory_order_seq_cst)) (void)resume();
+  if (!resume_wanted_.load(std::memory_order_seq_cst)) return;
+  (void)resume();
+  if (const auto window = packet_window(); window != nullptr && window->lets_somebody_send())
+    nic_.host().wake_at(nic_.host().now_ns());
+}
+
+// The holder of the send lock takes it for us, if it is held.
+void QueuePair::take_turn() {
+  turn_given_.store(true, std::memory_order_relaxed);
+  (void)resume();
+}
+
+std::shared_ptr<SharedWindow> QueuePair::packet_window() {
+  const std::shared_ptr<PacketPath> path = packets_.current();
+  return path != nullptr ? path->window : nullptr;
 }
 
 void QueuePair::note_parked() { nic_.note_parked(*this); }
+void QueuePair::resume_at(std::uint64_t deadline_ns) { nic_.resume_at(deadline_ns, *this); }
 void QueuePair::wait_for_initiators() const { (void)nic_.wait_for_initiators(); }
 
 // ---- packets

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -103,6 +104,10 @@ class QueuePair final : private QpWhole {
   // The requester's retry entry: called from poll, a kick or a timer. Returns false when nothing is parked
   // any more.
   bool resume();
+  // It stood first in line for its window, which is open.
+  void take_turn();
+  // What limits its packets to its peer; nullptr: nothing does.
+  std::shared_ptr<SharedWindow> packet_window();
   void peer_gone(Slot);
   void process_gone(std::uint64_t process);  // of another user, reached by packets
   // The WQEs of our SRQ whose completions in our ring are not yet polled.
@@ -157,6 +162,7 @@ class QueuePair final : private QpWhole {
   // What the parts ask for.
   void enter_error() override;
   void note_parked() override;
+  void resume_at(std::uint64_t deadline_ns) override;
   void wait_for_initiators() const override;
 
   Adapter& nic_;
@@ -169,7 +175,7 @@ class QueuePair final : private QpWhole {
   Requester requester_;
   PacketSide packets_;
   bool sends_filled_ = false;  // the array of the last poll of the CQ of both queues; under its lock
-  std::atomic<bool> resume_wanted_{false};
+  std::atomic<bool> resume_wanted_{false}, turn_given_{false};
   // In err, but the initiator is stopped inside an operation, at this count of its hazard, and may yet fill a
   // receive: none is reported as flushed before it has left. Under the send lock.
   std::optional<std::uint32_t> flush_waits_for_;

@@ -113,7 +113,7 @@ void QueuePair::connect() {
 
 // Only one request is in progress at a time, and only while it is parked; with packets, many are.
 void QueuePair::drain() {
-  if (packets_.sends()) return packets_.execute();
+  if (packets_.sends()) return execute();
   if (!requester_.under_way()) sends_.drained();
 }
 

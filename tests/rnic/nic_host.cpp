@@ -140,7 +140,10 @@ HostPort::Everybody Nic::everybody(Ticket& ticket) {
   return all;
 }
 
-std::uint64_t Nic::now_ns() { return host_.now_ns(); }
+std::uint64_t Nic::now_ns() {
+  ++clock_reads;
+  return host_.now_ns();
+}
 
 void Nic::wake_at(std::uint64_t deadline_ns) {
   const std::lock_guard lock(host_.mutex_);

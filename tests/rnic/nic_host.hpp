@@ -74,6 +74,8 @@ class Nic final : public HostPort {
   std::function<void(const PacketSink&)> on_look;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
   std::function<bool(Slot)> on_reach;
+  // Grows with the work that it does for queue pairs.
+  std::atomic<std::uint64_t> clock_reads = 0;
   // On-demand memory that is missing; by default none is missing.
   std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
 

@@ -206,6 +206,32 @@ TEST(Window, halves_when_something_was_lost_and_grows_again) {
   EXPECT_EQ(window.bytes(), 8u * 1024);
 }
 
+TEST(Turn, is_a_run_of_packets_while_others_wait) {
+  Bottle bottle({});
+  End& end = *bottle.ends[0];
+  end.window.begin_waiting();  // another
+  std::uint32_t sent = 0;
+  bool asks = false;
+  bottle.watch = [&](std::uint32_t from, const wire::Packet& packet, auto) {
+    if (from != 0) return;
+    ++sent;
+    asks = packet.bth.ack_request;
+  };
+  for (int i = 0; i < 2; ++i)
+    end.post(*bottle.ends[1], {.opcode = SendOpcode::rdma_write, .length = 70'000, .remote = constant_bytes});
+  bottle.pump();
+  EXPECT_EQ(sent, 0u) << "the other one came first";
+  EXPECT_TRUE(end.requester->waits_for_window());
+  end.requester->begin_turn();
+  bottle.pump();
+  EXPECT_EQ(sent, 64u);
+  EXPECT_TRUE(asks) << "nothing else would open the window";
+  EXPECT_TRUE(end.requester->waits_for_window());
+  end.window.end_waiting();
+  ASSERT_TRUE(bottle.run());
+  EXPECT_EQ(bottle.differences(), "");
+}
+
 TEST(Window, is_kept_by_what_is_on_its_way) {
   Bottle bottle({});
   std::int64_t most = 0;
