@@ -105,6 +105,12 @@ void PacketSide::peer_gone() {
   if (others_may_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
 }
 
+void PacketSide::give_up_sending() {
+  if (path_ == nullptr || !path_->requester) return;
+  path_->requester->give_up();
+  if (others_may_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
+}
+
 UnreliablePackets* PacketSide::unreliable_sends() const {
   return path_ != nullptr && path_->unreliable_sends ? &*path_->unreliable_sends : nullptr;
 }

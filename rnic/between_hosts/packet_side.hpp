@@ -43,6 +43,8 @@ class PacketSide {
   void resume(Turn);
   // SharedWindow::lets_somebody_send().
   bool others_may_send() const;
+  // Sends nothing any more, and takes no answers.
+  void give_up_sending();
   // Takes no more of a message that has begun to arrive.
   void give_up_arriving();
   // The path is still the one a packet came by.

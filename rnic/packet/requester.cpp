@@ -138,12 +138,16 @@ void Requester::rewind() {
   probe_wanted_ = false;
 }
 
-// Fails the oldest WQE and thereby the queue.
-void Requester::fail(WcStatus status) {
+void Requester::give_up() {
   failed_ = true;
   stop_waiting();
   window_.left(in_flight_);
   in_flight_ = 0;
+}
+
+// Fails the oldest WQE and thereby the queue.
+void Requester::fail(WcStatus status) {
+  give_up();
   const std::uint32_t wqe = completed_++;
   source_.complete(wqe, status, 0);
 }

@@ -70,6 +70,9 @@ class Requester {
     if (!idle() && !failed_) fail(WcStatus::retry_exc_err);
   }
 
+  // It is in error for another reason: whoever owns the queue flushes it.
+  void give_up();
+
   // When on_time() must be called; nullopt: not at all in the present state. Changes with every other call.
   std::optional<std::uint64_t> deadline_ns() const;
   // May be called at any time. Ask for packets afterwards.

@@ -189,6 +189,7 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   requester_.give_up();
   sends_.set_draining(false);
   packets_.give_up_arriving();
+  packets_.give_up_sending();
   sends_.flush();
   const std::uint32_t hazard = initiator_.hazard();
   // Datagrams are scattered by our own poll, so a datagram's sender reaches no buffer of ours.

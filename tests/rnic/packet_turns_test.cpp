@@ -93,7 +93,7 @@ TEST_F(PacketTurns, a_timer_costs_nothing_for_those_that_wait) {
 }
 
 class PacketTurnsAfter : public PacketTurns, public testing::WithParamInterface<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Ends, PacketTurnsAfter, testing::Values("reset", "destroyed"),
+INSTANTIATE_TEST_SUITE_P(Ends, PacketTurnsAfter, testing::Values("err", "reset", "destroyed"),
                          [](const auto& end) { return std::string(end.param); });
 
 TEST_P(PacketTurnsAfter, the_end_of_a_queue_pair_its_part_of_the_window_is_free) {
@@ -106,7 +106,7 @@ TEST_P(PacketTurnsAfter, the_end_of_a_queue_pair_its_part_of_the_window_is_free)
   if (end == "destroyed")
     senders[0]->destroy_qp();
   else
-    senders[0]->modify(QpState::reset);
+    senders[0]->modify(end == "err" ? QpState::err : QpState::reset);
   host.advance(0);
   carry();
   EXPECT_EQ(completed_writes(1), 1u);
