@@ -83,7 +83,7 @@ std::uint64_t Requester::probe_after_ns() const {
 std::optional<std::uint64_t> Requester::deadline_ns() const {
   if (failed_) return std::nullopt;
   if (rnr_until_ns_) return rnr_until_ns_;
-  if (una_ == beyond_) return std::nullopt;
+  if (una_ == beyond_ || waits_to_repeat()) return std::nullopt;
   std::uint64_t deadline = probed_ns_ + probe_after_ns();
   if (attributes_.timeout != 0)
     deadline = std::min(deadline, since_ns_ + ack_timeout_ns(attributes_.timeout));
@@ -99,7 +99,7 @@ void Requester::on_time(std::uint64_t now_ns) {
     since_ns_ = probed_ns_ = now_ns;
     return;
   }
-  if (una_ == beyond_) return;
+  if (una_ == beyond_ || waits_to_repeat()) return;
   if (attributes_.timeout != 0 && now_ns >= since_ns_ + ack_timeout_ns(attributes_.timeout)) {
     ++counts_.timeouts;
     if (retries_ >= attributes_.retry_cnt) return fail(WcStatus::retry_exc_err);

@@ -120,6 +120,8 @@ class Requester {
   void rewind();
   void fail(WcStatus);
   std::uint64_t probe_after_ns() const;
+  // Nothing of what was lost is on its way again yet: the peer's silence means nothing.
+  bool waits_to_repeat() const { return waits_for_window_ && next_ == una_; }
 
   // sending.cpp
   bool begin_next();

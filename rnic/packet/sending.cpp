@@ -28,6 +28,7 @@ bool is_local(SendOpcode opcode) {
 }  // namespace
 
 bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
+  const bool waited_to_repeat = waits_to_repeat();
   stop_waiting();
   window_.advance(now_ns);
   if (rnr_until_ns_) on_time(now_ns);
@@ -52,7 +53,7 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   emit(sending_, index, packets, out, ack);
   since_ack_request_ = ack ? 0 : since_ack_request_ + 1;
   out.retransmitted = next_ < beyond_;
-  if (una_ == beyond_) since_ns_ = probed_ns_ = now_ns;  // the first outstanding packet
+  if (una_ == beyond_ || waited_to_repeat) since_ns_ = probed_ns_ = now_ns;  // the first on its way
   if (ack && !out.retransmitted && !timed_psn_) {
     timed_psn_ = next_;
     timed_ns_ = now_ns;

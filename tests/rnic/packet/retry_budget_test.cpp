@@ -56,6 +56,21 @@ TEST(RetryBudget, begins_anew_with_each_progress) {
   EXPECT_EQ(bottle.differences(), "");
 }
 
+// Others fill the window meanwhile.
+TEST(RetryBudget, is_not_used_up_by_waiting_for_the_window) {
+  constexpr std::uint32_t filled = 100'000'000;
+  Bottle bottle({.timeout = 8, .retry_cnt = 1});
+  bottle.fate = [&](std::uint64_t) { return Fate{.dropped = bottle.now_ns < millisecond}; };
+  post_sends(bottle, 1);
+  Window& window = bottle.ends[0]->window;
+  bottle.at(millisecond / 2, [&] { window.sent(filled); });
+  bottle.at(500 * millisecond, [&] { window.left(filled); });
+  ASSERT_TRUE(bottle.run());
+  EXPECT_EQ(bottle.differences(), "");
+  EXPECT_GE(bottle.now_ns, 500 * millisecond);
+  EXPECT_EQ(bottle.ends[0]->requester->counts().timeouts, 1u);
+}
+
 TEST(RetryBudget, of_receives_counts_rnr_naks) {
   for (const std::uint8_t retries : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{6}}) {
     SCOPED_TRACE(int{retries});
