@@ -1,6 +1,8 @@
 // LCS: the longest common subsequence of two strings, by the usual table of lengths.
 //
-// Time and memory are the product of the lengths. A table larger than proto-max-bulk-len is refused.
+// Time and memory are the product of the lengths, so it is limited.
+#include <array>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -40,31 +42,57 @@ bool parse_options(const Call& call, LcsOptions& options) {
   return true;
 }
 
-// length(i, j): length of the longest common subsequence of the first i bytes of a and the first j of b.
-class LengthTable {
+// The usual table holds, for each i and j, the length for the first i bytes of a and the first j of b. Along
+// a row each length is the one before it or one more, so a bit each is enough; and a row follows from the row
+// above by an addition (H. Hyyro, "Bit-parallel LCS-length computation revisited", 2004), 64 bits at a time.
+class StepTable {
  public:
-  LengthTable(std::string_view a, std::string_view b)
-      : width_(b.size() + 1), lengths_((a.size() + 1) * width_) {
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        at(i, j) =
-            a[i - 1] == b[j - 1] ? length(i - 1, j - 1) + 1 : std::max(length(i - 1, j), length(i, j - 1));
-      }
+  enum class Keep : bool { last_row, all_rows };
+
+  StepTable(std::string_view a, std::string_view b, Keep keep) : words_((b.size() + 63) / 64) {
+    std::array<std::vector<std::uint64_t>, 256> places;  // where in b each byte of a is
+    for (const char each : a) places[byte(each)].resize(words_);
+    for (std::size_t j = 0; j < b.size(); ++j)
+      if (auto& of = places[byte(b[j])]; !of.empty()) of[j / 64] |= std::uint64_t{1} << (j % 64);
+
+    std::vector<std::uint64_t> row(words_, ~std::uint64_t{0});
+    if (keep == Keep::all_rows) rows_.reserve(a.size() * words_);
+    for (const char each : a) {
+      advance(row, places[byte(each)]);
+      if (keep == Keep::all_rows) rows_.insert(rows_.end(), row.begin(), row.end());
     }
+    length_ = 64 * words_;
+    for (const std::uint64_t word : row) length_ -= static_cast<std::size_t>(std::popcount(word));
   }
-  std::uint32_t length(std::size_t i, std::size_t j) const { return lengths_[i * width_ + j]; }
-  static std::size_t bytes(std::string_view a, std::string_view b) {
-    std::size_t cells = 0;
-    const bool too_many = __builtin_mul_overflow(a.size() + 1, b.size() + 1, &cells);
-    return too_many || cells > SIZE_MAX / sizeof(std::uint32_t) ? SIZE_MAX : cells * sizeof(std::uint32_t);
+  std::size_t length() const { return length_; }  // for all of both
+  // Whether the length for i and j is one more than that for i and j - 1. Both from 1 on; needs all rows.
+  bool steps(std::size_t i, std::size_t j) const {
+    return (rows_[(i - 1) * words_ + (j - 1) / 64] >> ((j - 1) % 64) & 1) == 0;
   }
 
  private:
-  std::uint32_t& at(std::size_t i, std::size_t j) { return lengths_[i * width_ + j]; }
+  static unsigned char byte(char each) { return static_cast<unsigned char>(each); }
+  // A clear bit is a step. Bits beyond b stay set.
+  static void advance(std::vector<std::uint64_t>& row, const std::vector<std::uint64_t>& places) {
+    std::uint64_t carry = 0;
+    for (std::size_t w = 0; w < row.size(); ++w) {
+      const std::uint64_t old = row[w], half = old + (old & places[w]), sum = half + carry;
+      carry = half < old || sum < half ? 1 : 0;
+      row[w] = sum | (old & ~places[w]);
+    }
+  }
 
-  std::size_t width_;
-  std::vector<std::uint32_t> lengths_;
+  std::size_t words_;
+  std::vector<std::uint64_t> rows_;
+  std::size_t length_ = 0;
 };
+
+// What Redis's table takes. It is refused where Redis refuses it, although ours is a 32nd of that.
+std::size_t table_bytes(std::string_view a, std::string_view b) {
+  std::size_t cells = 0;
+  const bool too_many = __builtin_mul_overflow(a.size() + 1, b.size() + 1, &cells);
+  return too_many || cells > SIZE_MAX / sizeof(std::uint32_t) ? SIZE_MAX : cells * sizeof(std::uint32_t);
+}
 
 // Equal runs of the two strings, of which the subsequence consists.
 struct Match {
@@ -72,7 +100,7 @@ struct Match {
 };
 
 // From the end to the start, because the table is walked backwards.
-std::vector<Match> matches(std::string_view a, std::string_view b, const LengthTable& table) {
+std::vector<Match> matches(std::string_view a, std::string_view b, const StepTable& table) {
   std::vector<Match> found;
   bool in_run = false;
   for (std::size_t i = a.size(), j = b.size(); i > 0 && j > 0;) {
@@ -84,7 +112,7 @@ std::vector<Match> matches(std::string_view a, std::string_view b, const LengthT
       in_run = true;
     } else {
       // If both ways are equally long Redis goes back in b, and clients can see the difference.
-      table.length(i - 1, j) > table.length(i, j - 1) ? --i : --j;
+      table.steps(i, j) ? --i : --j;
       in_run = false;
     }
   }
@@ -125,14 +153,13 @@ void lcs(const Call& call) {
   if (!parse_options(call, options)) return;
   const std::string_view a = first == nullptr ? std::string_view() : first->value.text().view();
   const std::string_view b = second == nullptr ? std::string_view() : second->value.text().view();
-  if (LengthTable::bytes(a, b) > static_cast<std::size_t>(call.server.settings.proto_max_bulk_len)) {
+  if (table_bytes(a, b) > static_cast<std::size_t>(call.server.settings.proto_max_bulk_len)) {
     return call.reply.error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
   }
-  const LengthTable table(a, b);
-  const std::size_t length = table.length(a.size(), b.size());
-  if (options.length_only) return call.reply.integer(static_cast<std::int64_t>(length));
+  const StepTable table(a, b, options.length_only ? StepTable::Keep::last_row : StepTable::Keep::all_rows);
+  if (options.length_only) return call.reply.integer(static_cast<std::int64_t>(table.length()));
   std::vector<Match> found = matches(a, b, table);
-  if (options.matches) return reply_matches(call, std::move(found), length, options);
+  if (options.matches) return reply_matches(call, std::move(found), table.length(), options);
   std::string text;
   for (auto match = found.rbegin(); match != found.rend(); ++match)
     text += a.substr(match->a_first, match->size);

@@ -1,5 +1,5 @@
-// Random HyperLogLogs and places, compared with redis-server: the stored bytes must be equal, and a search
-// must find the same members in the same order.
+// Random HyperLogLogs, texts and places, compared with redis-server: the stored bytes must be equal, a search
+// must find the same members in the same order, and texts must have the same parts in common.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,6 +50,24 @@ TEST(RandomHyperLogLogs, are_the_same_bytes_as_in_redis) {
     if (random() % 64 == 0) servers.ask({"PFCOUNT", "h0", "h1", "h2"});
     // The sparse encodings are the complicated ones.
     if (random() % 256 == 0) servers.ask({"DEL", key()});
+  }
+}
+
+// Of few letters, so that there are many equally long ways; of lengths around those of machine words.
+TEST(RandomTexts, have_the_subsequence_in_common_that_redis_finds) {
+  constexpr unsigned seed = 9;
+  std::mt19937 random(seed);
+  BothServers servers;
+  for (int step = 0; step < 500 && !HasFailure(); ++step) {
+    const auto text = [&] {
+      std::string made(random() % 3 == 0 ? 62 + random() % 4 : random() % 200, ' ');
+      for (char& letter : made) letter = static_cast<char>('a' + random() % 3);
+      return made;
+    };
+    servers.ask({"MSET", "a", text(), "b", text()});
+    servers.ask({"LCS", "a", "b"});
+    servers.ask({"LCS", "a", "b", "LEN"});
+    servers.ask({"LCS", "a", "b", "IDX", "WITHMATCHLEN"});
   }
 }
 
