@@ -83,6 +83,7 @@ client::Result<LoadResult> run_load(const LoadPlan& plan, const Workload& worklo
     result.latency.add(share->latency);
     result.requests += share->done.load();
     result.cpu_ns += share->cpu_ns;
+    result.cpu_wait_ns = std::max(result.cpu_wait_ns, share->cpu_wait_ns);
     result.nulls += share->nulls;
     result.unsent += share->unsent;
     add_nodes(result.nodes, share->nodes);

@@ -24,12 +24,13 @@ struct LoadResult {
   LatencyHistogram latency;
   std::uint64_t requests = 0;
   double elapsed_s = 0;
-  std::uint64_t cpu_ns = 0;      // of the threads, user and system
-  std::uint64_t nulls = 0;       // null replies
-  LatencyHistogram lateness;     // of an open loop: how late the generator itself sent
-  std::vector<NodeCount> nodes;  // of a cluster, ordered by address
-  std::uint64_t unsent = 0;      // of an open loop: due but never sent; counted in `latency`
-                                 // with their waiting time
+  std::uint64_t cpu_ns = 0;       // of the threads, user and system
+  std::uint64_t cpu_wait_ns = 0;  // of the thread that others kept from a CPU for longest
+  std::uint64_t nulls = 0;        // null replies
+  LatencyHistogram lateness;      // of an open loop: how late the generator itself sent
+  std::vector<NodeCount> nodes;   // of a cluster, ordered by address
+  std::uint64_t unsent = 0;       // of an open loop: due but never sent; counted in `latency`
+                                  // with their waiting time
 
   double requests_per_second() const { return elapsed_s > 0 ? static_cast<double>(requests) / elapsed_s : 0; }
 };

@@ -33,6 +33,7 @@ struct LoadShare {
   Time stop = Time::max();
   Time finished{};
   std::uint64_t cpu_ns = 0;
+  std::uint64_t cpu_wait_ns = 0;  // ready to run while others had the CPU
   LatencyHistogram latency;
   std::optional<OpenLoop> open_loop;  // times when requests are due; nullopt: when the last ones are answered
   std::uint64_t unsent = 0;           // of an open loop: due, but given up at the end

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/benchmark/scheduling.hpp"
 #include "cli/client/request.hpp"
 
 namespace weir::benchmark {
@@ -59,6 +60,7 @@ void LoadThread::prepare() {
 
 void LoadThread::run(LoadShare::Time start) {
   const auto cpu_before = thread_cpu_ns();
+  const auto scheduled_before = scheduling_of_this_thread();
   if (plan_.duration_s)
     share_.stop =
         start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*plan_.duration_s));
@@ -72,6 +74,8 @@ void LoadThread::run(LoadShare::Time start) {
   }
   share_.finished = Clock::now();
   share_.cpu_ns = thread_cpu_ns() - cpu_before;
+  if (const auto scheduled = scheduling_of_this_thread(); scheduled && scheduled_before)
+    share_.cpu_wait_ns = scheduled->waited_for_others_ns(*scheduled_before);
   connections_.clear();
   report_nodes();
 }

@@ -90,6 +90,13 @@ std::vector<std::string> warnings(const LoadPlan& plan, const LoadResult& result
     found.emplace_back(
         "every reply says that there is nothing: write the keys first (-t set with the same -r), or ask for "
         "others");
+  constexpr double most_waiting = 0.1;
+  const double waiting = static_cast<double>(result.cpu_wait_ns) / 1e9 / std::max(result.elapsed_s, 1e-9);
+  if (waiting > most_waiting)
+    found.push_back(fmt::format(
+        "this program waited for a CPU for {:.0f} % of the time, as others wanted it: the latencies are not "
+        "the server's alone; measure when the machine is idle, or give this program a CPU of its own (--pin)",
+        100 * waiting));
   if (!plan.rate_per_s) return found;
   constexpr std::uint64_t most_late_ns = 1'000'000;
   const auto late_ns = result.lateness.percentile_ns(99);

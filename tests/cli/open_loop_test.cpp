@@ -165,6 +165,20 @@ TEST(Warnings, tell_of_a_generator_that_was_late_and_of_replies_without_anything
   EXPECT_THAT(warnings(LoadPlan{}, busy), IsEmpty());
 }
 
+TEST(Warnings, tell_of_a_busy_machine_from_a_tenth_of_the_time_on) {
+  for (const bool open : {false, true}) {
+    LoadPlan plan;
+    if (open) plan.rate_per_s = 1000;
+    auto result = result_of(1000, 0, 0);
+    result.cpu_wait_ns = 100'000'000;
+    EXPECT_THAT(warnings(plan, result), IsEmpty());
+    result.cpu_wait_ns = 234'000'000;
+    EXPECT_THAT(warnings(plan, result), ElementsAre(HasSubstr("waited for a CPU for 23 % of the time")));
+    result.elapsed_s = 3;
+    EXPECT_THAT(warnings(plan, result), IsEmpty());
+  }
+}
+
 TEST(Report, of_an_open_loop_says_the_rate_asked_for_and_reached_and_what_was_not_sent) {
   LoadPlan open;
   open.rate_per_s = 2000;

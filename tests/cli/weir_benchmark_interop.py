@@ -66,7 +66,9 @@ class Benchmark(unittest.TestCase):
     def sound(self, *arguments, **more):
         done = self.run_it(*arguments, **more)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, "")  # the progress line is for terminals
+        # The progress line is for terminals; that the machine was busy is not this program's fault.
+        said = [line for line in done.stderr.splitlines() if "this program waited for a CPU" not in line]
+        self.assertEqual(said, [])
         return done.stdout
 
     def setting(self, *words):
@@ -173,7 +175,7 @@ class Benchmark(unittest.TestCase):
         done = self.run_it("-q", "-t", "get", "-n", "10")
         self.assertIn("GET: every reply says that there is nothing", done.stderr)
         self.assertIn("every reply says that there is nothing", self.sound("-t", "get", "-n", "10"))
-        self.assertNotIn("warning", self.sound("-t", "set", "-n", "10") + self.sound("-t", "get", "-n", "10"))
+        self.assertNotIn("every reply", self.sound("-t", "set", "-n", "10") + self.sound("-t", "get", "-n", "10"))
 
     def test_an_open_loop_keeps_its_rate(self):
         # On a busy machine the program reports that it was late itself.
