@@ -1,5 +1,5 @@
-"""The ways to use an installed Weir, tried as a newcomer would: by prefix_test.py, wheel_test.py, unpacked_test.py and
-packages_test.py.
+"""The ways to use an installed Weir, tried as a newcomer would: by prefix_test.py, wheel_test.py, tarball_test.py,
+unpacked_test.py and packages_test.py.
 
 An `Installed` runs commands where Weir is: in this system with another prefix, or in another root.
 """
@@ -18,12 +18,23 @@ def free_port():
         return str(taken.getsockname()[1])
 
 
+def pack(build, folder, *arguments):
+    done = subprocess.run(["cpack", "--config", f"{build}/CPackConfig.cmake", "-B", folder, *arguments], capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
 def make_packages(build, folder):
     """The path of each Debian package, by name."""
-    done = subprocess.run(["cpack", "--config", f"{build}/CPackConfig.cmake", "-G", "DEB", "-B", folder,
-                           "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    pack(build, folder, "-G", "DEB", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip")
     return {path.name.split("_")[0]: path for path in sorted(pathlib.Path(folder).glob("*.deb"))}
+
+
+def make_tarball(build, folder):
+    """The path of the tarball."""
+    pack(build, folder, "-G", "TGZ")
+    tarball, = pathlib.Path(folder).glob("*.tar.gz")
+    return tarball
 
 
 def make_wheel(build, folder):
