@@ -176,7 +176,7 @@ _weir_program() {
       --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period --min-replicas-to-write --min-replicas-max-lag
       --replicaof --masteruser --masterauth --tls-replication --rdma-replication --replica-read-only --replica-serve-stale-data
-      --cluster-gateway --cluster-gateway-timeout --cluster-gateway-own-links --tls-cluster
+      --cluster-gateway --cluster-gateway-timeout --cluster-gateway-own-links --cluster-gateway-own-links-per-user --tls-cluster
       --check-config --help --version" ;;
   esac
   case $previous in

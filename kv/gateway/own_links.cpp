@@ -5,48 +5,59 @@
 
 namespace weir::kv::cluster {
 
-NodeLink* OwnLinks::take(const NodeAddress& address, Protocol protocol, std::shared_ptr<Lane> lane,
-                         std::size_t most) {
+std::size_t OwnLinks::taken_by(const std::string& user) const {
+  const auto found = taken_by_.find(user);
+  return found == taken_by_.end() ? 0 : found->second;
+}
+
+NodeLink* OwnLinks::lend(std::unique_ptr<NodeLink> link, Borrower borrower) {
+  NodeLink* const lent = link.get();
+  ++taken_by_[borrower.user];
+  taken_[lent] = {std::move(link), std::move(borrower)};
+  return lent;
+}
+
+OwnLinks::Taken OwnLinks::take_back(NodeLink& link) {
+  Taken taken = std::move(taken_.extract(&link).mapped());
+  const auto count = taken_by_.find(taken.borrower.user);
+  if (--count->second == 0) taken_by_.erase(count);
+  return taken;
+}
+
+NodeLink* OwnLinks::take(const NodeAddress& address, Protocol protocol, Borrower borrower,
+                         const Limits& limits) {
+  if (taken_by(borrower.user) >= limits.one_user) return nullptr;
   // Take the most recently used one: the rest then get old enough to be closed.
   for (auto at = idle_.rbegin(); at != idle_.rend(); ++at) {
     if (at->link->address() != address || at->link->protocol() != protocol) continue;
-    NodeLink* const link = at->link.get();
-    taken_[link] = {std::move(at->link), std::move(lane)};
+    std::unique_ptr<NodeLink> link = std::move(at->link);
     idle_.erase(std::next(at).base());
-    return link;
+    return lend(std::move(link), std::move(borrower));
   }
-  if (taken_.size() >= most) return nullptr;
-  if (taken_.size() + idle_.size() >= most) {
+  if (taken_.size() >= limits.all) return nullptr;
+  if (taken_.size() + idle_.size() >= limits.all) {
     idle_.front().link->close();
     over_.push_back(std::move(idle_.front().link));
     idle_.pop_front();
   }
-  auto made = make_link(address, protocol);
-  NodeLink* const link = made.get();
-  taken_[link] = {std::move(made), std::move(lane)};
-  return link;
+  return lend(make_link(address, protocol), std::move(borrower));
 }
 
 void OwnLinks::give_back(NodeLink& link) {
-  const auto found = taken_.find(&link);
   if (link.ended() || !link.idle()) return drop(link);
-  idle_.push_back({std::move(found->second.link), now_ms()});
-  taken_.erase(found);
+  idle_.push_back({std::move(take_back(link).link), now_ms()});
 }
 
 void OwnLinks::drop(NodeLink& link) {
-  const auto found = taken_.find(&link);
   link.close();
-  over_.push_back(std::move(found->second.link));
-  taken_.erase(found);
+  over_.push_back(std::move(take_back(link).link));
 }
 
 void OwnLinks::link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered, bool sent) {
-  if (const auto found = taken_.find(&link); found != taken_.end()) {
-    const std::shared_ptr<Lane> lane = std::move(found->second.lane);
-    over_.push_back(std::move(found->second.link));
-    taken_.erase(found);
-    return user_.own_link_ended(link, lane, why, std::move(unanswered), sent);
+  if (taken_.contains(&link)) {
+    Taken taken = take_back(link);
+    over_.push_back(std::move(taken.link));
+    return user_.own_link_ended(link, taken.borrower.lane, why, std::move(unanswered), sent);
   }
   const auto found = std::ranges::find(idle_, &link, [](const Idle& idle) { return idle.link.get(); });
   over_.push_back(std::move(found->link));
@@ -93,6 +104,7 @@ void OwnLinks::shut_down() {
     over_.push_back(std::move(taken.link));
   }
   taken_.clear();
+  taken_by_.clear();
   for (Idle& idle : idle_) {
     idle.link->close();
     over_.push_back(std::move(idle.link));

@@ -2,8 +2,9 @@
 // until its blocking command is answered.
 //
 // A connection that holds no state of its client is kept for `keep_ms` for the next client, because making
-// one costs two round trips; any other is closed. Bounded: at most `most`, counting idle ones; an idle one is
-// closed when another is needed. Threading: the server's one thread.
+// one costs two round trips; any other is closed. Bounded by the limits given to take(): so many in all,
+// counting idle ones, of which one is closed when another is needed; and so many for the clients of one user.
+// Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,18 @@ class OwnLinks final : private LinkKeeper {
 
   explicit OwnLinks(User& user) : LinkKeeper(user), user_(user) {}
 
-  // Returns a connection for the client of that lane; null: `most` are in use. Call go() after send(). It
-  // ends with give_back(), drop() or User::own_link_ended().
-  NodeLink* take(const NodeAddress& address, Protocol protocol, std::shared_ptr<Lane> lane, std::size_t most);
+  struct Limits {
+    std::size_t all;
+    std::size_t one_user;
+  };
+  struct Borrower {
+    std::shared_ptr<Lane> lane;
+    std::string user;  // the name
+  };
+  // Returns a connection for that client; null: a limit is reached. Call go() after send(). It ends with
+  // give_back(), drop() or User::own_link_ended().
+  NodeLink* take(const NodeAddress& address, Protocol protocol, Borrower borrower, const Limits& limits);
+  std::size_t taken_by(const std::string& user) const;
   // Sends what is queued, once the connection is made. Dialling may fail within this call.
   static void go(NodeLink& link) { link.begun() ? link.flush() : link.dial(); }
   // Keeps the connection for another client; the node must hold no state of this one.
@@ -58,7 +68,7 @@ class OwnLinks final : private LinkKeeper {
  private:
   struct Taken {
     std::unique_ptr<NodeLink> link;
-    std::shared_ptr<Lane> lane;
+    Borrower borrower;
   };
   struct Idle {
     std::unique_ptr<NodeLink> link;
@@ -70,9 +80,12 @@ class OwnLinks final : private LinkKeeper {
   }
   void link_ready(NodeLink& link) override { link.flush(); }
   void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered, bool sent) override;
+  NodeLink* lend(std::unique_ptr<NodeLink> link, Borrower borrower);
+  Taken take_back(NodeLink& link);
 
   User& user_;
   std::map<NodeLink*, Taken> taken_;
+  std::map<std::string, std::size_t> taken_by_;  // by user
   std::deque<Idle> idle_;                        // least recently used first
   std::vector<std::unique_ptr<NodeLink>> over_;  // ended; freed once nothing refers to them
 };

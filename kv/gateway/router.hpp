@@ -137,6 +137,7 @@ class Router final : public Gateway,
   bool follow_by_own_link(Request& waited, std::string_view request, const Redirect& redirect,
                           NodeLink*& place);
   void end_watching(Lane& lane);
+  NodeLink* borrow_link(const NodeAddress& address, const Client& client);
   // CLIENT UNBLOCK of a client that waits at a node. Returns false if it names no such client.
   bool unblock_at_node(Client& client, Arguments words);
   void look_after_waiting();

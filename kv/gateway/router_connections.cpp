@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "kv/acl/user.hpp"
 #include "kv/effects/request_text.hpp"
 #include "kv/gateway/error_reply.hpp"
 #include "kv/gateway/router.hpp"
@@ -60,13 +61,29 @@ bool Router::hold_connection(Client& client, const Command& command, Arguments w
 
 // Returns null after replying with the reason.
 NodeLink* Router::take_own_link(Client& client, const Command& command) {
-  const auto most = static_cast<std::size_t>(server_.settings.cluster_gateway_own_links);
-  NodeLink* const link = own_links_.take(next_.link->address(), client.reply.protocol, client.lane, most);
-  if (link == nullptr)
-    client.reply.error("NOTROUTED " + in_capitals(command) +
-                       " needs a connection of its own to a node, and all " + std::to_string(most) +
-                       " that cluster-gateway-own-links allows are in use: try again, or allow more");
-  return link;
+  NodeLink* const link = borrow_link(next_.link->address(), client);
+  if (link != nullptr) return link;
+  const Settings& settings = server_.settings;
+  const std::string& user = client.user->name();
+  const auto has = static_cast<std::int64_t>(own_links_.taken_by(user));
+  const bool user_has_all =
+      settings.cluster_gateway_own_links_per_user > 0 && has >= settings.cluster_gateway_own_links_per_user;
+  client.reply.error("NOTROUTED " + in_capitals(command) + " needs a connection of its own to a node, and " +
+                     (user_has_all ? "the clients of user " + user + " have all " +
+                                         std::to_string(settings.cluster_gateway_own_links_per_user) +
+                                         " that cluster-gateway-own-links-per-user allows"
+                                   : "all " + std::to_string(settings.cluster_gateway_own_links) +
+                                         " that cluster-gateway-own-links allows are in use") +
+                     ": try again, or allow more");
+  return nullptr;
+}
+
+NodeLink* Router::borrow_link(const NodeAddress& address, const Client& client) {
+  const Settings& settings = server_.settings;
+  const std::int64_t of_user = settings.cluster_gateway_own_links_per_user;
+  const OwnLinks::Limits limits{static_cast<std::size_t>(settings.cluster_gateway_own_links),
+                                of_user == 0 ? SIZE_MAX : static_cast<std::size_t>(of_user)};
+  return own_links_.take(address, client.reply.protocol, {client.lane, client.user->name()}, limits);
 }
 
 void Router::send_by_own_link(Client& client, NodeLink& link, Arguments words) {
@@ -109,8 +126,7 @@ bool Router::follow_by_own_link(Request& waited, std::string_view request, const
   const Node* const node = learn(redirect);
   if (node == nullptr) return false;
   Client& client = *waited.lane->client;
-  place = own_links_.take(node->address, client.reply.protocol, waited.lane,
-                          static_cast<std::size_t>(server_.settings.cluster_gateway_own_links));
+  place = borrow_link(node->address, client);
   if (place == nullptr) return false;
   ++waited.redirections;
   NodeLink& link = *place;

@@ -141,6 +141,7 @@ struct Settings {
   std::string cluster_gateway;
   std::int64_t cluster_gateway_timeout_ms = 5000;
   std::int64_t cluster_gateway_own_links = 1000;
+  std::int64_t cluster_gateway_own_links_per_user = 0;  // 0: as many as there are
   bool tls_cluster = false;
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: those given, by name
   std::set<std::string_view> given_without_effect;  // names, for the log

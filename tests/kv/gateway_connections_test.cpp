@@ -217,6 +217,29 @@ TEST(GatewayWaiting, has_so_many_connections_and_no_more) {
   gateway.client.send(encode({"BLPOP", "hello", "0"}));
   gateway.first.await(1);
   WireClient other = gateway.server.connect();
+TEST(GatewayWaiting, has_so_many_connections_for_one_user) {
+  Settings settings;
+  settings.cluster_gateway_own_links_per_user = 1;
+  LiveGateway gateway(std::move(settings));
+  WireClient other = gateway.server.connect();
+  other.call({"ACL", "SETUSER", "second", "on", "nopass", "+@all", "~*"});
+  gateway.client.send(encode({"BLPOP", "hello", "0"}));
+  gateway.first.await(1);
+  const std::string refused = other.call({"BLPOP", "hello", "0"});
+  EXPECT_TRUE(
+      refused.starts_with("-NOTROUTED BLPOP needs a connection of its own to a node, and the clients "
+                          "of user default have all 1 that cluster-gateway-own-links-per-user"))
+      << refused;
+  other.call({"AUTH", "second", "any"});
+  EXPECT_EQ(other.call({"WATCH", "hello"}), "+OK\r\n");
+  EXPECT_EQ(facts(gateway).own_links, 2u);
+  EXPECT_EQ(other.call({"UNWATCH"}), "+OK\r\n");
+  gateway.client.close();
+  await(gateway, [](const auto& facts) { return facts.own_links == 0; });
+  other.call({"AUTH", "default", "any"});
+  EXPECT_EQ(other.call({"WATCH", "hello"}), "+OK\r\n");
+}
+
   const std::string refused = other.call({"BLPOP", "hello", "0"});
   EXPECT_TRUE(refused.starts_with("-NOTROUTED BLPOP needs a connection of its own to a node, and all 1"))
       << refused;
