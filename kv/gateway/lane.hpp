@@ -52,6 +52,26 @@ class Lane {
   }
   void finish(std::uint64_t number, std::string_view reply);
 
+  // Where the client's writes went, as far as WAIT must know: a node confirms its own writes only.
+  class Writes {
+   public:
+    // A link to a node has answered a write, or may have carried one when it ended.
+    void note(std::uint64_t link) {
+      several_ = !confirmed_ && last_ != 0 && (several_ || last_ != link);
+      last_ = link;
+      confirmed_ = false;
+    }
+    // The client asks whether replicas have them: what it writes from now on counts anew.
+    void asked() { confirmed_ = true; }
+    std::uint64_t last() const { return last_; }  // the link of the last one; 0: there was none
+    bool went_to_several() const { return several_; }
+
+   private:
+    std::uint64_t last_ = 0;
+    bool several_ = false;
+    bool confirmed_ = false;
+  };
+
   Client* const client;  // the lane itself never uses it
 
   // State that the router keeps for the client:
@@ -70,6 +90,7 @@ class Lane {
   NodeLink* watching_at = nullptr;  // the client's own link that holds its WATCHes
   std::uint16_t watched_slot = 0;   // the slot of the watched keys
   bool watches = false;             // the node has confirmed at least one WATCH
+  Writes writes;
 
  private:
   struct Place {

@@ -33,6 +33,7 @@ struct Request {
   std::uint64_t number = 0;    // its number in the lane
   std::uint16_t slot = 0;
   bool has_slot = false;
+  bool writes = false;             // may change data
   bool may_wait = false;           // may block without limit, so silence does not mean that the node is dead
   std::uint8_t redirections = 0;   // how often it was sent on to another node
   std::uint32_t parts_before = 0;  // a transaction's: replies to MULTI and to each queued command
@@ -104,6 +105,8 @@ class NodeLink final : private Session {
   void close();
   // For the owner: set while the link is in its list of links to flush at the end of the round.
   bool marked = false;
+  // For the owner: no other link has or had this number. 0: it needs none.
+  std::uint64_t number = 0;
   // After it has ended: the transport no longer refers to this object.
   bool finished() const { return connection_ == nullptr || connection_->finished(); }
 

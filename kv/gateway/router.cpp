@@ -121,7 +121,25 @@ Route Router::route(Client& client, Lane& lane, Arguments words) {
       return {Route::Where::cross_slot, 0, {}};
   }
   const bool open = client.transaction.open && command != nullptr && command->takes(words.size());
-  return open ? in_transaction(client, lane, *command, route) : route;
+  if (open) return in_transaction(client, lane, *command, route);
+  return route.where == Route::Where::written_node ? to_written_node(lane, route) : route;
+}
+
+Route Router::to_written_node(Lane& lane, Route route) {
+  constexpr std::string_view no_write =
+      "replicas confirm writes, and this connection has written nothing: send WAIT behind a write";
+  constexpr std::string_view several_nodes =
+      "a node confirms its own writes only, and since its last WAIT this connection has written to several, "
+      "or to one whose connection to the gateway ended meanwhile: send a WAIT behind the writes to each node";
+  constexpr std::string_view link_ended =
+      "the gateway's connection to the node that took the last write has ended since, so the node may have "
+      "lost the write: read what is there, or write again and send WAIT behind it";
+  if (!lane.idle()) return route;  // it waits, and then comes here again
+  if (lane.writes.last() == 0) return {Route::Where::refused, 0, no_write};
+  lane.writes.asked();
+  if (lane.writes.went_to_several()) return {Route::Where::refused, 0, several_nodes};
+  if (node_of_link(lane.writes.last()) == nullptr) return {Route::Where::refused, 0, link_ended};
+  return route;
 }
 
 Route Router::in_transaction(Client& client, Lane& lane, const Command& command, Route route) {
@@ -193,6 +211,7 @@ Router::Waits Router::waits(const Client& client, Lane& lane) {
     case Route::Where::slot:
     case Route::Where::any_node:
     case Route::Where::scanned_node:
+    case Route::Where::written_node:
       break;
     case Route::Where::all_nodes:
       return lane.idle() ? find_all_links(client.reply.protocol, lane) : Waits::for_all_replies;
@@ -212,7 +231,9 @@ Router::Waits Router::find_link(Protocol protocol, Lane& lane) {
   Node* node = nullptr;
   if (route.where == Route::Where::slot) node = map_.owner(route.slot);
   if (route.where == Route::Where::scanned_node) node = map_.from(route.slot);
-  if (node == nullptr && route.where != Route::Where::slot) node = map_.any();
+  if (route.where == Route::Where::written_node) node = node_of_link(lane.writes.last());
+  if (node == nullptr && (route.where == Route::Where::any_node || route.where == Route::Where::scanned_node))
+    node = map_.any();
   std::string problem;
   if (node != nullptr) {
     NodeLink* const link = link_to(*node, protocol, problem);
@@ -273,6 +294,7 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
     case Route::Where::slot:
     case Route::Where::any_node:
     case Route::Where::scanned_node:
+    case Route::Where::written_node:
     case Route::Where::all_nodes:
       break;
   }
@@ -297,9 +319,11 @@ bool Router::pass_on(Client& client, const Command& command, Arguments words) {
   if (client.transaction.open) {
     append_transaction(client);
     waiting.parts_before = static_cast<std::uint32_t>(client.transaction.queued.size() + 1);
+    waiting.writes = true;
     server_.discard_transaction(client);
   } else {
     append_request(request_, words);
+    waiting.writes = may_write(command);
   }
   waiting.lane = client.lane;
   waiting.number = client.lane->enter(next_.muted);

@@ -20,6 +20,9 @@
 // clients subscribe to (subscriber.hpp). Until such a command is answered, the client's next request waits. A
 // command that goes to all nodes waits until all of them can be asked (router_all_nodes.cpp).
 //
+// WAIT goes to the node that took the client's last write, by a connection of the client's own. There a PING
+// comes first: a node waits for replicas to have what it had done when the connection's last command ended.
+//
 // A request that was sent is never sent again when its link ends: the client is told that it may have run.
 //
 // Threading: the server's one thread.
@@ -125,19 +128,22 @@ class Router final : public Gateway,
   Lane& lane_of(Client& client);
   Route route(Client& client, Lane& lane, Arguments words);
   Route in_transaction(Client& client, Lane& lane, const Command& command, Route route);
+  Route to_written_node(Lane& lane, Route route);
+  Node* node_of_link(std::uint64_t number);
+  void note_write(const Request& waited, const NodeLink& link);
   void append_transaction(const Client& client);
   // For commands that need more than a reply: see router_connections.cpp.
   Waits waits_to_hold(Client& client, Lane& lane);
   bool hold_connection(Client& client, const Command& command, Arguments words);
-  void send_by_own_link(Client& client, NodeLink& link, Arguments words);
+  void send_by_own_link(Client& client, NodeLink& link, const Command& command, Arguments words);
   NodeLink* take_own_link(Client& client, const Command& command);
+  NodeLink* borrow_link(const NodeAddress& address, const Client& client);
   void subscribe(Client& client, const Command& command, Arguments words);
   void watch_replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply);
   void exec_replied(NodeLink& link, const Request& waited, std::string_view reply);
   bool follow_by_own_link(Request& waited, std::string_view request, const Redirect& redirect,
                           NodeLink*& place);
   void end_watching(Lane& lane);
-  NodeLink* borrow_link(const NodeAddress& address, const Client& client);
   // CLIENT UNBLOCK of a client that waits at a node. Returns false if it names no such client.
   bool unblock_at_node(Client& client, Arguments words);
   void look_after_waiting();
@@ -187,7 +193,8 @@ class Router final : public Gateway,
   std::vector<std::unique_ptr<NodeLink>> ended_;  // freed once nothing refers to them
   std::string map_problem_;                       // why the slot map could not be read the last time
   std::int64_t looked_ms_ = 0;
-  std::int64_t pinged_ms_ = 0;  // when the nodes at which clients wait were last asked
+  std::int64_t pinged_ms_ = 0;    // when the nodes at which clients wait were last asked
+  std::uint64_t links_made_ = 0;  // shared ones: each has its number
   GatewayFacts counts_;
 };
 

@@ -49,6 +49,7 @@ void Router::send_to_all(Client& client, const Command& command, Arguments words
   request_.clear();
   append_request(request_, words);
   for (NodeLink* link : next_.links) {
+    if (may_write(command)) client.lane->writes.note(link->number);
     Request waited;
     waited.lane = lane;
     waited.number = lane->enter(false);

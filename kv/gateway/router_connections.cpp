@@ -23,8 +23,10 @@ std::string_view null_array(Protocol protocol) { return protocol == Protocol::re
 }  // namespace
 
 Router::Waits Router::waits_to_hold(Client& client, Lane& lane) {
-  const Route& route = next_.route;
-  if (route.where != Route::Where::slot && route.where != Route::Where::any_node) return waits(client, lane);
+  const Route::Where where = next_.route.where;
+  const bool sends =
+      where == Route::Where::slot || where == Route::Where::any_node || where == Route::Where::written_node;
+  if (!sends) return waits(client, lane);
   if (!lane.idle()) return Waits::for_all_replies;
   // The shared link proves that the node is alive, and watches over it while the client waits there.
   return find_link(client.reply.protocol, lane);
@@ -47,11 +49,11 @@ bool Router::hold_connection(Client& client, const Command& command, Arguments w
         lane.watched_slot = next_.route.slot;
         lane.watches = false;
       }
-      if (lane.watching_at != nullptr) send_by_own_link(client, *lane.watching_at, words);
+      if (lane.watching_at != nullptr) send_by_own_link(client, *lane.watching_at, command, words);
       break;
     case Route::Needs::own_link_to_wait:
       lane.waiting_at = take_own_link(client, command);
-      if (lane.waiting_at != nullptr) send_by_own_link(client, *lane.waiting_at, words);
+      if (lane.waiting_at != nullptr) send_by_own_link(client, *lane.waiting_at, command, words);
       break;
     case Route::Needs::nothing:
       return false;
@@ -86,15 +88,20 @@ NodeLink* Router::borrow_link(const NodeAddress& address, const Client& client) 
   return own_links_.take(address, client.reply.protocol, {client.lane, client.user->name()}, limits);
 }
 
-void Router::send_by_own_link(Client& client, NodeLink& link, Arguments words) {
+void Router::send_by_own_link(Client& client, NodeLink& link, const Command& command, Arguments words) {
   Lane& lane = *client.lane;
   Request waited;
   waited.lane = client.lane;
   waited.number = lane.enter(next_.muted);
   waited.slot = next_.route.slot;
-  waited.has_slot = true;
+  waited.has_slot = next_.route.where == Route::Where::slot;
   waited.may_wait = &link == lane.waiting_at;
+  waited.writes = may_write(command);
   request_.clear();
+  if (next_.route.where == Route::Where::written_node) {
+    request_ = ping_request;
+    waited.parts_before = 1;
+  }
   append_request(request_, words);
   lane.alone = true;
   link.send(std::move(waited), request_, false);
@@ -110,11 +117,14 @@ void Router::own_link_replied(NodeLink& link, Request waited, std::string_view r
                                    : watch_replied(link, std::move(waited), request, reply);
   lane.waiting_at = nullptr;
   own_links_.give_back(link);
+  // Without the PING a node counts the replicas that have nothing.
+  if (waited.parts_before > 0 && waited.error_before != nullptr) return answer(waited, *waited.error_before);
   // The command has not run: a node that gives up a slot redirects the clients that wait for its keys.
   const auto redirect = weir::cluster::read_redirect(reply, link.address().host);
   if (redirect && redirect->slot == waited.slot &&
       follow_by_own_link(waited, request, *redirect, lane.waiting_at))
     return;
+  note_write(waited, link);
   answer(waited, reply);
 }
 
@@ -164,6 +174,7 @@ void Router::exec_replied(NodeLink& link, const Request& waited, std::string_vie
   Lane& lane = *waited.lane;
   lane.watching_at = nullptr;
   own_links_.give_back(link);
+  note_write(waited, link);
   if (!reply.starts_with("-EXECABORT") || waited.error_before == nullptr) return answer(waited, reply);
   const auto redirect = weir::cluster::read_redirect(*waited.error_before, link.address().host);
   if (!redirect)
@@ -189,7 +200,10 @@ void Router::own_link_ended(NodeLink& link, const std::shared_ptr<Lane>& lane, c
   const std::string reply =
       sent ? error_reply("NODEDOWN " + where + "; the command may have run: look before you repeat it")
            : error_reply("CLUSTERDOWN the command did not run: " + where);
-  for (const Request& request : unanswered) answer(request, reply);
+  for (const Request& request : unanswered) {
+    if (sent) note_write(request, link);
+    answer(request, reply);
+  }
 }
 
 void Router::end_watching(Lane& lane) {

@@ -16,6 +16,8 @@ constexpr std::int64_t connect_ms = 1000;
 constexpr std::int64_t look_often_ms = 50;  // while requests are pending
 constexpr std::int64_t look_ms = 1000;
 
+constexpr std::uint64_t lost_link = UINT64_MAX;  // a number that no link has
+
 std::size_t place_of(Protocol protocol) { return protocol == Protocol::resp3 ? 1 : 0; }
 
 }  // namespace
@@ -32,6 +34,7 @@ NodeLink* Router::link_to(Node& node, Protocol protocol, std::string& problem) {
   settings.protocol = protocol;
   NodeLink::Owner& self = *this;
   link = std::make_unique<NodeLink>(self, node.address, std::move(settings));
+  link->number = ++links_made_;
   link->dial();
   if (link == nullptr) problem = node.problem;  // dialling failed at once
   return link.get();
@@ -50,8 +53,31 @@ void Router::replied(NodeLink& link, Request waited, std::string_view request, s
     if (redirect && redirect->slot == waited.slot && follow(link, waited, request, *redirect)) return;
     if (reply.starts_with("-CLUSTERDOWN") || reply.starts_with("-READONLY")) reader_.refresh_soon();
   }
+  note_write(waited, link);
   answer(waited, reply);
   if (!held_.empty() && link.waiting() == NodeLink::most_requests / 2) resume_held();
+}
+
+// The node that has that shared link; null: the link has ended.
+Node* Router::node_of_link(std::uint64_t number) {
+  Node* found = nullptr;
+  map_.each_node([&](Node& node) {
+    for (const auto& link : node.links)
+      if (link != nullptr && link->number == number) found = &node;
+  });
+  return found;
+}
+
+// A client's own link stands for the shared link to the same node, which lives longer.
+void Router::note_write(const Request& waited, const NodeLink& link) {
+  if (!waited.writes || waited.lane == nullptr) return;
+  std::uint64_t number = link.number;
+  if (number == 0) {
+    const Node* const node = map_.node(link.address());
+    const auto* const shared = node == nullptr ? nullptr : node->links[place_of(link.protocol())].get();
+    if (shared != nullptr) number = shared->number;
+  }
+  waited.lane->writes.note(number == 0 ? lost_link : number);
 }
 
 Node* Router::learn(const Redirect& redirect) {
@@ -114,7 +140,10 @@ void Router::link_ended(NodeLink& link, const std::string& why, std::deque<Reque
   const std::string reply =
       sent ? error_reply("NODEDOWN " + where + "; the command may have run: look before you repeat it")
            : error_reply("CLUSTERDOWN the command did not run: " + where);
-  for (const Request& request : unanswered) answer(request, reply);
+  for (const Request& request : unanswered) {
+    if (sent) note_write(request, link);
+    answer(request, reply);
+  }
   resume_held();
 }
 

@@ -17,10 +17,6 @@ constexpr std::string_view about_node =
 constexpr std::string_view about_connection =
     "it changes a connection to a node, which clients of a gateway share: connect to a node of the cluster "
     "for that";
-constexpr std::string_view about_writer =
-    "replicas confirm what one connection to a node wrote, and clients of a gateway share theirs: connect to "
-    "a "
-    "node of the cluster for that";
 constexpr std::string_view no_key =
     "it names no key, so nothing says which node should run it: name one, or ask a node of the cluster "
     "itself";
@@ -30,7 +26,6 @@ struct NamedRow {
   std::string_view names;
 };
 constexpr NamedRow refused_rows[] = {
-    {about_writer, "wait waitaof"},
     {about_node,
      "save bgsave bgrewriteaof lastsave swapdb sync psync replconf replicaof slaveof failover role debug "
      "cluster asking readonly readwrite migrate script|kill script|debug function|kill"},
@@ -77,6 +72,10 @@ bool keeps_data(const Command& command, Arguments words) {
 
 }  // namespace
 
+bool may_write(const Command& command) {
+  return command.has(flag::write) || (command.group == "scripting" && command.has(flag::may_replicate));
+}
+
 Routing::Routing() {
   const auto note = [this](const Command& command) {
     if (command.id >= rules_.size()) rules_.resize(command.id + std::size_t{1});
@@ -100,6 +99,7 @@ Routing::Rule Routing::rule_of(const Command& command) {
                                                     : Needs::nothing;
   if (is_in(to_any_node)) return {Kind::any_node, {}, needs};
   if (is_in(to_all_nodes)) return {Kind::all_nodes, {}, needs};
+  if (is_in("wait waitaof")) return {Kind::written_node, {}, Needs::own_link_to_wait};
   if (is_in("scan")) return {Kind::scan};
   if (is_in(to_slot_of_channel)) return {Kind::fixed_keys, {}, needs};
   if (is_in("unsubscribe punsubscribe sunsubscribe")) return {};
@@ -122,6 +122,8 @@ Route Routing::route(const Command* command, Arguments words) const {
       return {Route::Where::any_node, 0, {}, rule.needs};
     case Kind::all_nodes:
       return {Route::Where::all_nodes, 0, {}, rule.needs};
+    case Kind::written_node:
+      return {Route::Where::written_node, 0, {}, rule.needs};
     case Kind::refused:
       return {Route::Where::refused, 0, rule.why};
     case Kind::scan:

@@ -20,6 +20,7 @@ struct Route {
     any_node,      // to any node
     all_nodes,     // to every primary; their replies are joined into one
     scanned_node,  // to the node that a SCAN's cursor names; its number is in `slot`
+    written_node,  // to the node that took the client's last write
     cross_slot,    // an error: its keys are in several slots
     refused        // an error: `why` has the reason and the next step
   };
@@ -36,6 +37,9 @@ struct Route {
   Needs needs = Needs::nothing;
 };
 
+// Whether it can change data; scripts can.
+bool may_write(const Command& command);
+
 class Routing {
  public:
   Routing();
@@ -43,7 +47,16 @@ class Routing {
   Route route(const Command* command, Arguments words) const;
 
  private:
-  enum class Kind : std::uint8_t { here, fixed_keys, found_keys, any_node, all_nodes, scan, refused };
+  enum class Kind : std::uint8_t {
+    here,
+    fixed_keys,
+    found_keys,
+    any_node,
+    all_nodes,
+    written_node,
+    scan,
+    refused
+  };
   struct Rule {
     Kind kind = Kind::here;
     std::string_view why = {};

@@ -35,6 +35,15 @@ struct Gateway : Cluster {
   WireClient client = server.connect();
 };
 
+inline cluster::GatewayFacts facts(Gateway& gateway) {
+  return gateway.server.run([](Server& s) { return s.gateway->facts(); });
+}
+
+template <class Reached>
+void await(Gateway& gateway, Reached reached) {
+  while (!reached(facts(gateway))) std::this_thread::yield();
+}
+
 inline std::string bulk(std::string_view text) {
   return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
 }

@@ -51,7 +51,7 @@ TEST(Routing, sends_a_command_where_its_keys_are) {
       {{"PUBLISH", "ch", "m"}, Where::any_node},
       {{"BLPOP", "l", "0"}, Where::slot, "l", Needs::own_link_to_wait},
       {{"BLPOP", "l", "m", "0"}, Where::cross_slot},
-      {{"WAIT", "1", "0"}, Where::refused},
+      {{"WAIT", "1", "0"}, Where::written_node, "", Needs::own_link_to_wait},
       {{"KEYS", "*"}, Where::all_nodes},
       {{"RANDOMKEY"}, Where::all_nodes},
       {{"SCAN", "0"}, Where::scanned_node},

@@ -43,7 +43,8 @@ TEST(Gateway, says_what_it_refuses_behind_the_replies_before) {
   EXPECT_TRUE(gateway.client.quiet());
   gateway.first.say(bulk("one"));
   EXPECT_EQ(gateway.client.reply(), bulk("one"));
-  EXPECT_TRUE(gateway.client.reply().starts_with("-NOTROUTED WAIT: replicas confirm what one connection"));
+  EXPECT_TRUE(
+      gateway.client.reply().starts_with("-NOTROUTED WAIT: replicas confirm writes, and this connection"));
   EXPECT_EQ(gateway.client.reply(), "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
   EXPECT_EQ(gateway.client.reply(), "-ERR wrong number of arguments for 'get' command\r\n");
   EXPECT_TRUE(gateway.client.reply().starts_with("-ERR unknown command 'NOSUCH'"));

@@ -192,6 +192,13 @@ void functions_are_loaded_at_every_node(ThroughGateway& at) {
   EXPECT_EQ(at.client.call({"FUNCTION", "DELETE", "lib"}), "+OK\r\n");
 }
 
+void replicas_confirm_a_write_at_each_node(ThroughGateway& at) {
+  for (std::size_t node = 0; node < RedisCluster::primaries; ++node) {
+    EXPECT_EQ(at.client.call({"SET", key_at(node, 8), "1"}), "+OK\r\n");
+    EXPECT_EQ(at.client.call({"WAIT", "1", "0"}), ":1\r\n");
+  }
+}
+
 TEST(RedisClusterConnections, hold_while_slots_move_and_nodes_die) {
   if (!enter_own_network())
     GTEST_SKIP() << "the kernel lets this user make no network namespace (CLONE_NEWNET)";
@@ -200,6 +207,7 @@ TEST(RedisClusterConnections, hold_while_slots_move_and_nodes_die) {
   a_scan_finds_the_keys_of_all_nodes(at);
   functions_are_loaded_at_every_node(at);
   transactions_are_whole(at);
+  replicas_confirm_a_write_at_each_node(at);
   a_slot_that_moves_breaks_the_watch(at);
   a_waiting_command_goes_with_its_slot(at);
   a_waiting_client_can_be_unblocked(at);
