@@ -107,7 +107,9 @@ class TlsConnection final : public Connection {
       if (session_ != nullptr && bytes > 0) {
         direct ? session_->filled(bytes) : session_->received(std::span(received_.data(), bytes));
       }
-      if (error == asio::error::eof && session_ != nullptr) peer_ended_ = session_->peer_ended();
+      // With its close_notify, or by the end of the stream below: what came before is whole either way.
+      const bool ended = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
+      if (ended && session_ != nullptr) peer_ended_ = session_->peer_ended();
       if (!peer_ended_) error ? lose(error) : read();
       end_round();
     });

@@ -19,6 +19,10 @@ constexpr std::size_t most_behind = 8u << 20;
 // A password and a name need far less. The parser has Redis's own limits on a request before AUTH.
 constexpr ClientLimits of_strangers{
     .at_once = 16u << 10, .unsent = 16u << 10, .behind = 0, .query = 64u << 10};
+
+bool owed_by_gateway(const ServerCommon& server, const Client& client) {
+  return server.gateway != nullptr && server.gateway->owes(client);
+}
 }  // namespace
 
 ClientLimits Client::limits() const {
@@ -149,14 +153,15 @@ bool Client::refuse_too_much() {
   return true;
 }
 
+// A client that waits for data to come is not owed an answer: nobody knows whether there will be one.
 bool Client::peer_ended() {
-  if (closing || server_.gateway == nullptr) return false;
-  half_closed_ = close_after_reply || stalled() || !output.empty() || server_.gateway->owes(*this);
+  if (closing) return false;
+  half_closed_ = close_after_reply || stalled() || !output.empty() || owed_by_gateway(server_, *this);
   return half_closed_;
 }
 
 void Client::end_if_answered() {
-  if (!half_closed_ || ends() || stalled() || server_.gateway->owes(*this)) return;
+  if (!half_closed_ || ends() || stalled() || owed_by_gateway(server_, *this)) return;
   close_after_reply = true;
   will_flush();
 }
@@ -215,7 +220,7 @@ void Client::refuse(const std::string& protocol_error) {
 void Client::drained() {
   over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
-  if (half_closed_ && !stalled() && !server_.gateway->owes(*this)) return close();
+  if (half_closed_ && !stalled() && !owed_by_gateway(server_, *this)) return close();
   if (replica != nullptr) host_.replica_drained(*this);
   if (stalled()) {
     input_.wait(ClientInput::Waits::no);
