@@ -47,8 +47,13 @@ LONG_PACKETS = [pingpong("rc", "-c", "-m", "4096"), rping("-S", "60000"),
 CHECKED = [pingpong("rc", "-c", "-n", "50"), rping("-S", "5000")]  # they look at what arrived
 BAD_WIRES = {"loss": "loss 5%", "duplicate": "duplicate 5%", "corrupt": "corrupt 1%", "reorder": "delay 2ms reorder 25%",
              "delay": "delay 10ms 5ms"}
-EVERY_OPERATION = [perftest("ib_send_bw", 65536), perftest("ib_write_bw", 65536), perftest("ib_read_bw", 65536, "-o", "8"),
-                   perftest("ib_atomic_bw", 8, "-o", "8")]
+
+
+def every_operation(size):
+    return [perftest("ib_send_bw", size), perftest("ib_write_bw", size), perftest("ib_read_bw", size, "-o", "8"),
+            perftest("ib_atomic_bw", 8, "-o", "8")]
+
+
 CASES = [
     *ADDRESSED,
     pingpong("uc"),
@@ -69,6 +74,7 @@ CASES = [
     *(dataclasses.replace(each, name=f"{each.name}.ipv6", family="ipv6") for each in ADDRESSED),
     *(dataclasses.replace(each, name=f"{each.name}.mtu_4096", mtu=4200) for each in LONG_PACKETS),
     *(dataclasses.replace(each, name=f"{each.name}.{what}", wire=netem) for what, netem in BAD_WIRES.items() for each in CHECKED),
-    *(dataclasses.replace(each, name=f"{each.name}.{what}", wire=BAD_WIRES[what]) for what in ("loss", "reorder")
-      for each in EVERY_OPERATION),
+    # Soft-RoCE sends everything again for each packet that overtakes another: 100 SENDs of 64 KiB did not end in two minutes.
+    *(dataclasses.replace(each, name=f"{each.name}.{what}", wire=BAD_WIRES[what]) for what, size in (("loss", 65536), ("reorder", 4096))
+      for each in every_operation(size)),
 ]
