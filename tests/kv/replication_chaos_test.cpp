@@ -273,10 +273,8 @@ class Chaos {
 
   // Waits until both replicas have everything.
   void await_all() {
-    for (Node* node : replicas()) {
-      node->go_on();
-      await_link(*node);
-    }
+    for (Node* node : replicas()) node->go_on();  // one may follow the other
+    for (const Node* node : replicas()) await_link(*node);
     settled_ = true;
   }
 
