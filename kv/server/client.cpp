@@ -5,7 +5,9 @@
 #include "kv/gateway/gateway.hpp"
 #include "kv/server/blocked_on.hpp"
 #include "kv/server/client_host.hpp"
+#include "kv/server/client_turns.hpp"
 #include "kv/server/clients.hpp"
+#include "kv/server/cycles.hpp"
 #include "kv/server/server_common.hpp"
 #include "kv/server/tracking_mode.hpp"
 
@@ -33,7 +35,7 @@ ClientLimits Client::limits() const {
 
 std::size_t Client::appetite() const {
   const ClientLimits limit = limits();
-  const bool waits = stalled() || (paused() && server_.gateway != nullptr);
+  const bool waits = behind() || (paused() && server_.gateway != nullptr);
   return waits && input_.pending_bytes() >= limit.behind ? 0 : limit.at_once;
 }
 
@@ -156,12 +158,12 @@ bool Client::refuse_too_much() {
 // A client that waits for data to come is not owed an answer: nobody knows whether there will be one.
 bool Client::peer_ended() {
   if (closing) return false;
-  half_closed_ = close_after_reply || stalled() || !output.empty() || owed_by_gateway(server_, *this);
+  half_closed_ = close_after_reply || behind() || !output.empty() || owed_by_gateway(server_, *this);
   return half_closed_;
 }
 
 void Client::end_if_answered() {
-  if (!half_closed_ || ends() || stalled() || owed_by_gateway(server_, *this)) return;
+  if (!half_closed_ || ends() || behind() || owed_by_gateway(server_, *this)) return;
   close_after_reply = true;
   will_flush();
 }
@@ -172,6 +174,7 @@ void Client::process(std::string_view fresh) {
   if (input_.in_round()) return;  // resumed by what its own request did
   input_.begin(fresh);
   const std::size_t errors_before = reply.errors;
+  const std::uint64_t began = cycles_now();
   while (takes_requests() && input_.any_left()) {
     const auto status = input_.parse({server_.settings.proto_max_bulk_len, authenticated()});
     if (status == RequestParser::Status::incomplete) break;
@@ -185,7 +188,11 @@ void Client::process(std::string_view fresh) {
     }
     input_.next();
     if (host_.limit_output(*this)) break;
-    if (output.size() > limits().unsent) input_.wait(ClientInput::Waits::for_output);
+    if (output.size() > limits().unsent) {
+      input_.wait(ClientInput::Waits::for_output);
+    } else if (input_.any_left() && cycles_now() - began > ClientTurns::length) {
+      end_turn();
+    }
   }
   input_.end(closing ? Keep::nothing : takes_requests() ? Keep::unfinished : Keep::everything);
   server_.stats.error_replies += reply.errors - errors_before;
@@ -220,12 +227,26 @@ void Client::refuse(const std::string& protocol_error) {
 void Client::drained() {
   over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
-  if (half_closed_ && !stalled() && !owed_by_gateway(server_, *this)) return close();
+  if (half_closed_ && !behind() && !owed_by_gateway(server_, *this)) return close();
   if (replica != nullptr) host_.replica_drained(*this);
-  if (stalled()) {
-    input_.wait(ClientInput::Waits::no);
-    resume();
-  }
+  if (stalled()) end_turn();  // a peer that reads fast would go on without end
+}
+
+void Client::end_turn() {
+  input_.wait(ClientInput::Waits::for_others);
+  host_.give_turn_later(*this);
+}
+
+void Client::resume_later() {
+  if (!behind()) end_turn();
+}
+
+void Client::take_turn() {
+  if (input_.waits() != ClientInput::Waits::for_others) return;
+  input_.wait(ClientInput::Waits::no);
+  active_ms = server_.now_ms;
+  take({});
+  if (!closing) will_flush();  // even with nothing to send: the connection may read again
 }
 
 void Client::lost(std::string_view why) {

@@ -5,7 +5,8 @@
 //
 // A client whose command blocks takes no further request until it is served; its bytes pile up, bounded by
 // client-query-buffer-limit. If a client does not read its replies, its requests are not executed,
-// and once ClientLimits::behind bytes have piled up it is no longer read from.
+// and once ClientLimits::behind bytes have piled up it is no longer read from. The same holds between the
+// turns of a client whose requests take long (client_turns.hpp).
 //
 // Until a client authenticates these limits are small, and its memory counts towards the common limit of
 // all such clients. Buffers that one request made large become small again when that request is over.
@@ -106,6 +107,9 @@ class Client final : public Session {
   bool paused() const { return input_.waits() == ClientInput::Waits::for_turn; }
   // Executes what has piled up.
   void resume() { process({}); }
+  // Likewise, in a turn of its own.
+  void resume_later();
+  void take_turn();
   // It has output to send at the end of the round.
   void will_flush();
   // It was served; it continues with its next request at the end of the round.
@@ -170,6 +174,9 @@ class Client final : public Session {
   void process(std::string_view fresh);
   void take(std::string_view fresh);
   bool stalled() const { return input_.waits() == ClientInput::Waits::for_output; }
+  // Whole requests wait, and are executed without the client sending more.
+  bool behind() const { return stalled() || input_.waits() == ClientInput::Waits::for_others; }
+  void end_turn();
   bool refuse_too_much();
   ClientLimits limits() const;
   void refuse(const std::string& protocol_error);

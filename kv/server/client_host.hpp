@@ -15,6 +15,8 @@ class ClientHost {
   // Closes the client, and returns true, if more output waits for it than client-output-buffer-limit ever
   // allows.
   virtual bool limit_output(Client& client) = 0;
+  // Calls the client's take_turn() when others have had theirs.
+  virtual void give_turn_later(Client& client) = 0;
   // Call before replies leave: writes the commands' effects to the log. If that is required and failed,
   // closes the clients whose replies wait.
   virtual void keep_effects() = 0;

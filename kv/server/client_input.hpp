@@ -25,7 +25,8 @@ class ClientInput {
   enum class Waits : std::uint8_t {
     no,
     for_output,  // too much waits to be sent
-    for_turn     // it was parsed and is offered again: CLIENT PAUSE, or a gateway waits for replies
+    for_turn,    // it was parsed and is offered again: CLIENT PAUSE, or a gateway waits for replies
+    for_others   // the client's turn is over: see ClientTurns
   };
   Waits waits() const { return waits_; }
   void wait(Waits why) { waits_ = why; }

@@ -79,6 +79,7 @@ void Server::shut_down() {
   migrations->shut_down();
   timer_.cancel();
   free_timer_.cancel();
+  turns_.cancel();
 }
 
 void Server::settings_changed() {
@@ -197,8 +198,12 @@ void Server::end_round() {
   // Resuming a client may serve others, and flushing may resume some, so repeat until both lists are empty.
   while (!round.resumed.empty() || !round.dirty.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(round.resumed, {});
+    const std::uint64_t began = cycles_now();
     for (const std::uint64_t id : resumed) {
-      if (const auto it = clients.find(id); it != clients.end()) it->second->resume();
+      const auto it = clients.find(id);
+      if (it == clients.end()) continue;
+      const bool others_wait = cycles_now() - began > ClientTurns::length;  // many were resumed at once
+      others_wait ? it->second->resume_later() : it->second->resume();
     }
     tracking.end_round();
     replication->end_round();
@@ -223,6 +228,12 @@ void Server::end_round() {
     return client->connection().finished() && !scripts->holds(*client);
   });
   free_in_turns();
+}
+
+void Server::go_on(std::uint64_t client) {
+  refresh_time();
+  if (const auto it = clients.find(client); it != clients.end()) it->second->take_turn();
+  end_round();
 }
 
 void Server::keep_effects() {

@@ -27,6 +27,7 @@
 #include "kv/server/client.hpp"
 #include "kv/server/client_host.hpp"
 #include "kv/server/client_pause.hpp"
+#include "kv/server/client_turns.hpp"
 #include "kv/server/dialler.hpp"
 #include "kv/server/eviction.hpp"
 #include "kv/server/handshakes.hpp"
@@ -101,6 +102,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void released(Client& client, const Command& command) override;
   bool limit_output(Client& client) override { return output_limits_.limit(client); }
   void replica_drained(Client& client) override;
+  void give_turn_later(Client& client) override { turns_.wait(client.id()); }
   void forget(Client& client) override;
   void arm_timer() override;
   // Called by the timer: does whatever is due.
@@ -138,6 +140,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void close_because(Client& client, const std::string& why);
   bool protects_from(const Connection& connection) const;
   void close_idle();
+  void go_on(std::uint64_t client);
   void expire_due();
   void free_in_turns();
 
@@ -152,6 +155,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
                          }};
   Eviction eviction_{databases, use_clock, lazy_free, settings, [this] { return random(); }};
   ClientPause pause_;
+  ClientTurns turns_{io, [this](std::uint64_t client) { go_on(client); }};
   OutputLimits output_limits_{*this, *this};
   asio::steady_timer timer_;
   asio::steady_timer free_timer_;

@@ -201,34 +201,19 @@ asio::awaitable<void> set_up(Attack& attack, const std::vector<std::string>& req
   co_await line->write(all);
 }
 
-// Sends the requests and reads until they have been executed. False: the line has ended.
-asio::awaitable<bool> executed(Line& line, std::string requests) {
-  constexpr std::string_view last = "all of this row was executed";
-  requests.append("ECHO \"").append(last).append("\"\r\n");
-  const bool sent = co_await line.write(requests);
-  if (!sent) co_return false;
-  std::string read;
-  for (;;) {
-    const std::string bytes = co_await line.read();
-    if (bytes.empty()) co_return false;
-    read += bytes;
-    if (read.contains(last)) co_return true;
-    if (read.size() > last.size()) read.erase(0, read.size() - last.size());
-  }
-}
-
-// The rows in a random order. Nobody sends a row before the last one was executed: what one client sends at
-// once is executed without a turn for others, here as in Redis.
+// The rows in a random order, as fast as their replies can be read.
 asio::awaitable<void> repeat_rows(Attack& attack, std::span<const LongRequests> rows) {
   for (;;) {
-    const LinePtr line = co_await line_of(attack);
-    std::string requests = credentials(attack.protocol) + "SELECT 9\r\n";
-    bool goes_on = true;
-    while (goes_on) {
-      for (const std::string& request : expand(rows[attack.below(rows.size())], large)) requests += request;
-      goes_on = co_await executed(*line, requests);
-      requests.clear();
-      attack.did();
+    const std::shared_ptr<Line> line = co_await line_of(attack);
+    asio::co_spawn(attack.io, read_on(line), asio::detached);
+    const std::string begin = credentials(attack.protocol) + "SELECT 9\r\n";
+    bool sent = co_await line->write(begin);
+    while (sent) {
+      for (const std::string& request : expand(rows[attack.below(rows.size())], large)) {
+        if (!sent) break;
+        sent = co_await line->write(request);
+        attack.did();
+      }
     }
   }
 }

@@ -157,6 +157,27 @@ TEST_P(GreedyClient, is_not_read_from_while_much_waits_for_it_and_gets_all_when_
   });
 }
 
+// Requests of more than one turn each, with more behind them than the server takes from one client.
+TEST_P(GreedyClient, with_more_than_its_turn_takes_gets_all_answers) {
+  Settings settings = all_transports();
+  settings.enable_debug_command = 1;
+  RunningServer server(settings);
+  connected(GetParam(), server, [&](asio::io_context& io, auto& stream) {
+    std::string requests;
+    std::string replies;
+    for (int i = 0; i < 30; ++i) {
+      requests += encode({"DEBUG", "SLEEP", "0.011"}) + encode({"SET", "key", std::string(1'000'000, 'v')});
+      replies += "+OK\r\n+OK\r\n";
+    }
+    int done = 0;
+    asio::async_write(stream, asio::buffer(requests), [&](std::error_code, std::size_t) { ++done; });
+    std::string got(replies.size(), 0);
+    asio::async_read(stream, asio::buffer(got), [&](std::error_code, std::size_t) { ++done; });
+    run_until(io, [&] { return done == 2; });
+    EXPECT_TRUE(got == replies);
+  });
+}
+
 // CLIENT KILL ends a connection in the middle of its reads and writes, its own included (CVE-2026-56684).
 TEST_P(GreedyClient, killed_while_much_waits_for_it_is_gone) {
   RunningServer server(all_transports());
