@@ -24,7 +24,7 @@
 namespace weir::rpc {
 
 // What is more stays at the server, whose sentence says so.
-inline constexpr std::size_t most_details_bytes = 16 << 10;
+inline constexpr std::size_t max_details_bytes = 16 << 10;
 
 struct ErrorDetails {
   std::string type;             // its name

@@ -19,19 +19,18 @@ Result<void> append(Bytes& to, const Metadata& metadata) {
   writer.map(metadata.size());
   std::size_t contents = 0;
   for (const auto& [name, value] : metadata) contents += name.size() + value.size();
-  if (contents <= most_metadata_bytes && metadata.size() <= most_metadata_entries)
+  if (contents <= max_metadata_bytes && metadata.size() <= max_metadata_entries)
     for (const auto& [name, value] : metadata) {
       writer.text(name);
       writer.text(value);
     }
   const std::size_t bytes = to.size() - begin - length_bytes;
-  if (contents > most_metadata_bytes || metadata.size() > most_metadata_entries ||
-      bytes > most_metadata_bytes) {
+  if (contents > max_metadata_bytes || metadata.size() > max_metadata_entries || bytes > max_metadata_bytes) {
     to.truncate(begin);
     return fail(Errc::too_large, "metadata of " + std::to_string(metadata.size()) + " entries and " +
                                      std::to_string(contents) +
-                                     " bytes: " + std::to_string(most_metadata_entries) + " and " +
-                                     std::to_string(most_metadata_bytes) + " may go with a call");
+                                     " bytes: " + std::to_string(max_metadata_entries) + " and " +
+                                     std::to_string(max_metadata_bytes) + " may go with a call");
   }
   const auto length = static_cast<std::uint16_t>(bytes);
   std::memcpy(to.data() + begin, &length, sizeof length);
@@ -42,11 +41,11 @@ Result<std::size_t> read_metadata(std::span<const std::byte> body, Metadata& int
   std::uint16_t length = 0;
   if (body.size() < sizeof length) return fail(Errc::bad_arguments, "metadata that is cut off");
   std::memcpy(&length, body.data(), sizeof length);
-  if (length > most_metadata_bytes || length > body.size() - sizeof length)
+  if (length > max_metadata_bytes || length > body.size() - sizeof length)
     return fail(Errc::bad_arguments, "metadata that is cut off, or more than may go with a call");
   MsgpackReader reader(body.subspan(sizeof length, length));
   std::size_t entries = 0;
-  if (!reader.map(entries) || entries > most_metadata_entries)
+  if (!reader.map(entries) || entries > max_metadata_entries)
     return fail(Errc::bad_arguments, "metadata that is no map, or has more entries than may go with a call");
   for (std::size_t i = 0; i < entries; ++i) {
     std::string_view name, value;

@@ -8,8 +8,8 @@
 //        0      2  bytes of what follows, little endian
 //        2         MessagePack: a map from text to text
 //
-// They go only to an end whose hello knows them (hello.hpp). Bounded: most_metadata_bytes encoded,
-// most_metadata_entries. Pure. Threading: any.
+// They go only to an end whose hello knows them (hello.hpp). Bounded: max_metadata_bytes encoded,
+// max_metadata_entries. Pure. Threading: any.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ namespace weir::rpc {
 
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
-inline constexpr std::size_t most_metadata_bytes = 8 << 10;
-inline constexpr std::size_t most_metadata_entries = 64;
+inline constexpr std::size_t max_metadata_bytes = 8 << 10;
+inline constexpr std::size_t max_metadata_entries = 64;
 
 // Errc::too_large: beyond what may go; nothing was appended.
 Result<void> append(Bytes& to, const Metadata& metadata);

@@ -20,8 +20,8 @@ bool worth_retrying(Errc code, bool idempotent) {
 
 std::chrono::microseconds wait_before(int attempt, const RetryOptions& options, std::uint64_t random) {
   std::int64_t wait = options.first_wait.count();
-  for (int i = 2; i < attempt && wait < options.most_wait.count(); ++i) wait *= 2;
-  wait = std::min<std::int64_t>(wait, options.most_wait.count());
+  for (int i = 2; i < attempt && wait < options.max_wait.count(); ++i) wait *= 2;
+  wait = std::min<std::int64_t>(wait, options.max_wait.count());
   const std::int64_t half = wait / 2;
   return std::chrono::microseconds(
       half +

@@ -17,7 +17,7 @@ inline constexpr bool idempotent = false;
 struct RetryOptions {
   int attempts = 3;  // the first included; 1: never again
   std::chrono::microseconds first_wait{10'000};
-  std::chrono::microseconds most_wait{1'000'000};
+  std::chrono::microseconds max_wait{1'000'000};
   // Limits the retries of attempts that a server received and did not serve: all calls of a pool together may
   // retry this share of their number, plus a reserve, which each call refills by the share. So overloaded
   // servers get at most 1 + budget_share times the calls, not `attempts` times as many.

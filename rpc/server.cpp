@@ -80,7 +80,7 @@ struct Server::State {
   // Call in the thread of `io`.
   void take(const std::shared_ptr<State>& self, asio::io_context& io, TransportPtr transport) {
     Lane& lane = **std::ranges::find(lanes, &io, [](const auto& one) { return &one->io; });
-    const bool full = open.fetch_add(1) >= options.limits.most_connections;
+    const bool full = open.fetch_add(1) >= options.limits.max_connections;
     if (full || draining.load()) {
       --open;
       ++refused;

@@ -48,7 +48,7 @@ struct ServerOptions {
 
 struct ServerStats {
   std::uint64_t connections = 0;  // ever
-  std::uint64_t refused = 0;      // for want of most_connections, or draining
+  std::uint64_t refused = 0;      // for want of max_connections, or draining
   std::uint32_t open = 0;
   CompressionCounts compressed_sent;  // of results and what streams write; `before` and `after` as it left
   CompressionCounts compressed_received;

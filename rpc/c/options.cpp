@@ -42,10 +42,10 @@ const Setting settings[] = {
      [](auto& o, std::uint64_t ms) { o.connect.limits.timeout = std::chrono::milliseconds(ms); }},
     {"connect_timeout_ms", most_ms,
      [](auto& o, std::uint64_t ms) { o.connect.connect_timeout = std::chrono::milliseconds(ms); }},
-    {"most_in_flight", 1 << 24,
+    {"max_in_flight", 1 << 24,
      [](auto& o, std::uint64_t calls) {
-       o.connect.limits.most_in_flight = static_cast<std::uint32_t>(calls);
-       o.serve.limits.most_in_flight = static_cast<std::uint32_t>(calls);
+       o.connect.limits.max_in_flight = static_cast<std::uint32_t>(calls);
+       o.serve.limits.max_in_flight = static_cast<std::uint32_t>(calls);
      }},
     {"body_bytes", most32,
      [](auto& o, std::uint64_t bytes) {

@@ -118,11 +118,11 @@ void ClientCore::abandon_calls() {
 Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expected) {
   if (!is_open()) return std::unexpected(lost_a_frame() ? frame_loss() : end_cause_);
   if (draining_) return fail(Errc::draining, "the server takes no new calls: connect to another");
-  if (in_flight_ >= limits_.most_in_flight)
+  if (in_flight_ >= limits_.max_in_flight)
     return fail(Errc::overloaded,
                 std::to_string(in_flight_) +
-                    " calls are in flight on this connection: await some, or raise most_in_flight");
-  if (waiting_bytes() > limits_.most_waiting_bytes)
+                    " calls are in flight on this connection: await some, or raise max_in_flight");
+  if (waiting_bytes() > limits_.max_waiting_bytes)
     return fail(Errc::overloaded, std::to_string(waiting_bytes()) +
                                       " bytes wait for the server to read them: await some calls first");
   return Draft{begin_frame({expected.bytes + before_arguments_bytes, expected.referable}), method};
@@ -150,7 +150,7 @@ Result<void> ClientCore::put_before_arguments(Draft& draft, const CallOptions& o
 void ClientCore::put_types(Draft& draft, const MethodSchema& schema) {
   CallerSchema caller{schema.id, {}};
   const bool unsent = sent_schemas_[caller.id % sent_schemas_.size()] != caller.id;
-  if (unsent && schema.text.size() <= most_schema_bytes) caller.text = schema.text;
+  if (unsent && schema.text.size() <= max_schema_bytes) caller.text = schema.text;
   rpc::append(encoded(), caller);
   draft.flags |= FrameFlag::typed;
   draft.schema = caller.id;

@@ -4,7 +4,7 @@
 // Every call that begin() accepted ends exactly once: with its reply, its deadline, its cancellation, or the
 // end of the connection. Calls are kept in slots; a call's number is (generation << 24 | slot), so a reply
 // that comes after its call ended matches no call. Memory: one slot per call in flight, at most
-// most_in_flight. Threading: the io_context's thread.
+// max_in_flight. Threading: the io_context's thread.
 //
 // Ownership: shared. A coroutine that waits for a call often owns its client, as a pool's coroutines do:
 // client, slot, coroutine and client then form a cycle that nobody outside holds. When the io_context is
@@ -54,9 +54,9 @@ struct ConnectionLimits {
   // Limits of what this end sends: arguments, items. A server of the same release accepts as much unless
   // configured otherwise.
   FrameLimits request{.body_bytes = 4u << 20, .attachment_bytes = 128u << 20};
-  std::uint32_t most_in_flight = 65536;
-  std::size_t most_waiting_bytes = std::size_t{1} << 30;  // not yet taken by the transport
-  std::chrono::microseconds timeout{30'000'000};          // of calls that do not say; 0: for ever
+  std::uint32_t max_in_flight = 65536;
+  std::size_t max_waiting_bytes = std::size_t{1} << 30;  // not yet taken by the transport
+  std::chrono::microseconds timeout{30'000'000};         // of calls that do not say; 0: for ever
   // Bytes that a stream received and that wait to be read. No item sent or received may be larger.
   std::uint32_t stream_window_bytes = 1u << 20;
 };
@@ -165,7 +165,7 @@ class ClientCore : public FrameLink {
   void close_calls(const Error& why);
   Buffer make_attachment(const FrameHeader& header) override;
   bool has_place_for(const FrameHeader& header) override;
-  bool answers_pings() const override { return waiting_bytes() <= limits_.most_waiting_bytes; }
+  bool answers_pings() const override { return waiting_bytes() <= limits_.max_waiting_bytes; }
   void add_slot();
   Buffer attachment_of(const CallOptions& options);
   Slot* find(std::uint64_t id);

@@ -8,8 +8,8 @@ namespace {
 StreamLimits limits_of(const ClientCore& core) {
   StreamLimits limits;
   limits.window_bytes = core.limits().stream_window_bytes;
-  limits.item_bytes = std::min(core.limits().request.body_bytes, most_item_bytes(limits.window_bytes));
-  limits.most_waiting_bytes = std::min(core.limits().most_waiting_bytes, limits.most_waiting_bytes);
+  limits.item_bytes = std::min(core.limits().request.body_bytes, max_item_bytes(limits.window_bytes));
+  limits.max_waiting_bytes = std::min(core.limits().max_waiting_bytes, limits.max_waiting_bytes);
   return limits;
 }
 }  // namespace

@@ -38,7 +38,7 @@ struct Shape {
 class Parsed {
  public:
   explicit Parsed(std::string_view text) : rest_(text) {
-    if (text.size() > most_schema_bytes) broken_ = true;
+    if (text.size() > max_schema_bytes) broken_ = true;
     expect("(");
     while (!broken_ && !take(")")) {
       if (!shape_.parameters.empty() || shape_.reads != nullptr) expect(", ");

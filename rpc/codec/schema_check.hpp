@@ -17,7 +17,7 @@
 
 namespace weir::rpc {
 
-inline constexpr std::size_t most_schema_bytes =
+inline constexpr std::size_t max_schema_bytes =
     16 << 10;  // longer ones are not compared, but for being the same
 
 // Why a client built for `callers` cannot call the function that a server describes as `served`: "argument 2:

@@ -16,8 +16,8 @@
 namespace weir::rpc {
 
 struct EndLimits {
-  std::chrono::microseconds linger{0};        // for all of it; 0: close at once
-  std::size_t most_dropped_bytes = 16 << 20;  // that the peer still sends
+  std::chrono::microseconds linger{0};       // for all of it; 0: close at once
+  std::size_t max_dropped_bytes = 16 << 20;  // that the peer still sends
 };
 
 class GracefulClose {
@@ -26,7 +26,7 @@ class GracefulClose {
   enum class Next { wait, end_output, close };
 
   GracefulClose(const EndLimits& limits, TimePoint now)
-      : most_dropped_bytes_(limits.most_dropped_bytes), until_(now + limits.linger) {}
+      : max_dropped_bytes_(limits.max_dropped_bytes), until_(now + limits.linger) {}
 
   TimePoint until() const { return until_; }
   // All is written, so a peer that sends nothing more either has nothing to wait for.
@@ -40,12 +40,12 @@ class GracefulClose {
   }
   Next on_dropped(std::size_t bytes) {
     dropped_ += bytes;
-    return dropped_ > most_dropped_bytes_ ? Next::close : Next::wait;
+    return dropped_ > max_dropped_bytes_ ? Next::close : Next::wait;
   }
   Next on_time(TimePoint now) const { return now >= until_ ? Next::close : Next::wait; }
 
  private:
-  const std::size_t most_dropped_bytes_;
+  const std::size_t max_dropped_bytes_;
   const TimePoint until_;
   std::size_t dropped_ = 0;
   bool output_ended_ = false;

@@ -158,7 +158,7 @@ std::optional<Error> StreamChannel::write_error() const {
 
 bool StreamChannel::has_room() {
   if (may_go_ <= 0) return false;
-  if (link_->waiting_bytes() <= limits_.most_waiting_bytes) return true;
+  if (link_->waiting_bytes() <= limits_.max_waiting_bytes) return true;
   if (!std::exchange(starved_, true)) link_->wake_when_emptier(*this);
   return false;
 }

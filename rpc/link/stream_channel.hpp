@@ -26,19 +26,19 @@
 namespace weir::rpc {
 
 struct StreamLimits {
-  std::uint32_t window_bytes = 1 << 20;        // that wait to be read here; at least stream_start_credit
-  std::uint32_t item_bytes = 64 << 20;         // of what is written
-  std::size_t most_decoded_bytes = SIZE_MAX;   // of memory that one that is read may become
-  std::size_t most_waiting_bytes = 16u << 20;  // on the whole connection, before writers wait
+  std::uint32_t window_bytes = 1 << 20;       // that wait to be read here; at least stream_start_credit
+  std::uint32_t item_bytes = 64 << 20;        // of what is written
+  std::size_t max_decoded_bytes = SIZE_MAX;   // of memory that one that is read may become
+  std::size_t max_waiting_bytes = 16u << 20;  // on the whole connection, before writers wait
 };
 
 // What one end writes is held against its own window: both ends of a program have the same.
-constexpr std::uint32_t most_item_bytes(std::uint32_t window_bytes) {
+constexpr std::uint32_t max_item_bytes(std::uint32_t window_bytes) {
   return std::max(window_bytes, static_cast<std::uint32_t>(stream_start_credit));
 }
 
 inline FrameLimits with_items(FrameLimits limits, std::uint32_t window_bytes) {
-  limits.item_bytes = std::min(limits.item_bytes, most_item_bytes(window_bytes));
+  limits.item_bytes = std::min(limits.item_bytes, max_item_bytes(window_bytes));
   return limits;
 }
 
@@ -67,7 +67,7 @@ class StreamChannel final : public std::enable_shared_from_this<StreamChannel>, 
   std::span<const std::byte> front() const;
   void pop();
   // What one item may become, for its codec.
-  DecodeRoom decoding() const { return {limits_.most_decoded_bytes}; }
+  DecodeRoom decoding() const { return {limits_.max_decoded_bytes}; }
   asio::awaitable<Result<void>> wait_readable();
   // An item could not be understood. The function may not care; its caller hears of it all the same.
   void spoil(Error why) { spoiled_ = std::move(why); }

@@ -59,11 +59,11 @@ std::uint64_t BlockingThreads::begin(Run run, Done done) {
     return number;
   }
   const std::size_t taken = state.running + state.waiting.size();
-  if (taken >= std::size_t{state.options.threads} + state.options.most_waiting) {
+  if (taken >= std::size_t{state.options.threads} + state.options.max_waiting) {
     lock.unlock();
     done(fail(Errc::overloaded, "all " + std::to_string(state.options.threads) +
                                     " threads for functions that block are busy, and " +
-                                    std::to_string(state.options.most_waiting) +
+                                    std::to_string(state.options.max_waiting) +
                                     " calls wait for one: try again later"));
     return number;
   }

@@ -1,10 +1,10 @@
 // Threads of their own for functions that block: those that read a disk, wait for a database, or compute for
 // long, none of which may hold up a connection's thread.
 //
-//   rpc::BlockingThreads threads({.threads = 8, .most_waiting = 32});
+//   rpc::BlockingThreads threads({.threads = 8, .max_waiting = 32});
 //   auto row = co_await threads.run([&] { return database.find(key); });      // Result<Row>
 //
-// At most `threads` run at a time and `most_waiting` wait for one; more fail at once with Errc::overloaded. A
+// At most `threads` run at a time and `max_waiting` wait for one; more fail at once with Errc::overloaded. A
 // coroutine that is cancelled while its work waits ends with Errc::cancelled; one whose work runs goes on
 // when that has ended. What the work throws comes out of run(). Threads are started when they are needed
 // first.
@@ -39,8 +39,8 @@ template <auto F>
 inline constexpr bool blocking = false;
 
 struct BlockingOptions {
-  std::uint32_t threads = 8;        // at least 1
-  std::uint32_t most_waiting = 64;  // for one of them
+  std::uint32_t threads = 8;       // at least 1
+  std::uint32_t max_waiting = 64;  // for one of them
 };
 
 class BlockingThreads {

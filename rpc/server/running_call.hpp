@@ -33,7 +33,7 @@ class Reply final : public ReplyBody {
       : link_(link), most_(most), method_(method), context_(context) {}
 
   BodyPlace begin(BodySize expected) override {
-    if (!context_.reply_metadata.empty()) expected.bytes += most_metadata_bytes;
+    if (!context_.reply_metadata.empty()) expected.bytes += max_metadata_bytes;
     frame_ = link_.begin_frame(expected);
     try {
       metadata_ = put_metadata(link_, context_.reply_metadata, flags_);

@@ -13,8 +13,8 @@ FrameLimits ServerConnection::first_limits(const ServerRules& rules) {
   const ServerLimits& limits = rules.limits;
   FrameLimits first = with_items(limits.frame, limits.stream_window_bytes);
   if (!rules.authentication.authenticate) return first;
-  first.body_bytes = std::min(first.body_bytes, limits.most_unauthenticated_bytes);
-  first.attachment_bytes = std::min(first.attachment_bytes, limits.most_unauthenticated_bytes);
+  first.body_bytes = std::min(first.body_bytes, limits.max_unauthenticated_bytes);
+  first.attachment_bytes = std::min(first.attachment_bytes, limits.max_unauthenticated_bytes);
   return first;
 }
 

@@ -26,8 +26,8 @@ void ServerConnection::arguments_read(RunningCall& call) {
 }
 
 std::size_t ServerConnection::waiting_limit() const {
-  return known() ? limits_.most_waiting_bytes
-                 : std::min<std::size_t>(limits_.most_waiting_bytes, limits_.most_unauthenticated_bytes);
+  return known() ? limits_.max_waiting_bytes
+                 : std::min<std::size_t>(limits_.max_waiting_bytes, limits_.max_unauthenticated_bytes);
 }
 
 std::size_t ServerConnection::held_bytes() const {

@@ -136,7 +136,7 @@ void ServerConnection::request(Frame& frame) {
   if (frame.packed_bytes > 0) spend(frame.body.size() / 4);
   spend(least_cost + frame.body.size() / 16);
   if (method->now != nullptr) return run_now(*method, frame);
-  if (streaming && streams_ >= limits_.most_streams)
+  if (streaming && streams_ >= limits_.max_streams)
     return reply_error(id, {Errc::overloaded, "too many streams of this connection are open: end some"});
   if (running_.contains(id)) return refuse_twin(id);
   run_later(*method, frame);
@@ -248,9 +248,9 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
 void ServerConnection::open_stream(RunningCall& call) {
   StreamLimits limits;
   limits.window_bytes = limits_.stream_window_bytes;
-  limits.item_bytes = std::min(limits_.reply.body_bytes, most_item_bytes(limits_.stream_window_bytes));
-  limits.most_decoded_bytes = limits_.decoded_bytes();
-  limits.most_waiting_bytes = limits_.most_waiting_bytes;
+  limits.item_bytes = std::min(limits_.reply.body_bytes, max_item_bytes(limits_.stream_window_bytes));
+  limits.max_decoded_bytes = limits_.decoded_bytes();
+  limits.max_waiting_bytes = limits_.max_waiting_bytes;
   call.stream() = std::make_shared<StreamChannel>(io(), limits);
   ++streams_;
   call.stream()->start(*this, call.id());
@@ -287,7 +287,7 @@ void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer at
     static_cast<void>(Reply::put_metadata(*this, context->reply_metadata, header.flags));
   const std::string_view what = std::string_view(why.what).substr(0, longest);
   const bool detailed = why.details != nullptr && peer_knows(Feature::details);
-  if (detailed && why.details->body.size() <= most_details_bytes) {
+  if (detailed && why.details->body.size() <= max_details_bytes) {
     MessagePack::write(encoded(), DetailedFailure{what, why.details->type, why.details->body});
     header.flags |= FrameFlag::detailed;
   } else {

@@ -7,7 +7,7 @@
 // Memory is bounded. Past the limits of what is in flight, of the arguments of that, or of what waits to be
 // read by the client, requests wait for their turn as they came, compressed ones too, while all that is for
 // calls that run is heard: what cancels them, their streams, pings. Once what waits to be read and what waits
-// to run are most_waiting_bytes together, nothing is read until there is room, so that a client that asks for
+// to run are max_waiting_bytes together, nothing is read until there is room, so that a client that asks for
 // too much is held back by its own connection; what came in the same read (256 KiB of a socket) still waits.
 // Both limits shrink while all clients together hold much of the server's memory (MemoryBudget::share).
 // All of it, with what arguments became, is charged to the connection and to the server (memory_budget.hpp):
@@ -42,25 +42,25 @@ struct ServerLimits {
   FrameLimits frame{.body_bytes = 4u << 20, .attachment_bytes = 128u << 20};
   // Memory that the decoded arguments of one call, or one item, may take, or frame.body_bytes if that is
   // more: a million empty structs are a megabyte on the wire, and hundreds in the function.
-  std::size_t most_decoded_bytes = 32u << 20;
-  std::size_t decoded_bytes() const { return std::max<std::size_t>(most_decoded_bytes, frame.body_bytes); }
+  std::size_t max_decoded_bytes = 32u << 20;
+  std::size_t decoded_bytes() const { return std::max<std::size_t>(max_decoded_bytes, frame.body_bytes); }
   std::size_t connection_bytes() const {
-    return std::max(most_connection_bytes, 2 * (std::size_t{frame.body_bytes} + frame.attachment_bytes));
+    return std::max(max_connection_bytes, 2 * (std::size_t{frame.body_bytes} + frame.attachment_bytes));
   }
-  FrameLimits reply;                            // of a result
-  std::uint32_t most_in_flight = 1024;          // coroutines of one connection
-  std::size_t most_running_bytes = 128u << 20;  // of their arguments, and those of one more
-  std::size_t most_waiting_bytes = 16u << 20;   // replies that one client did not read yet, and held requests
-  std::uint32_t most_connections = 10'000;      // more are told Errc::overloaded, some of them at a time
-  std::uint32_t most_streams = 256;             // of one connection, at once
+  FrameLimits reply;                           // of a result
+  std::uint32_t max_in_flight = 1024;          // coroutines of one connection
+  std::size_t max_running_bytes = 128u << 20;  // of their arguments, and those of one more
+  std::size_t max_waiting_bytes = 16u << 20;   // replies that one client did not read yet, and held requests
+  std::uint32_t max_connections = 10'000;      // more are told Errc::overloaded, some of them at a time
+  std::uint32_t max_streams = 256;             // of one connection, at once
   // Bytes that clients wrote and that wait to be read, per stream. No item sent or received may be larger.
   std::uint32_t stream_window_bytes = 1u << 20;
   // Limits on all that is kept for one client (or the size of two of its largest frames, if that is more),
   // and on all that is kept for all clients. A client that exceeds one is told `overloaded`, and closed.
-  std::size_t most_connection_bytes = 256u << 20;
-  std::size_t most_server_bytes = std::size_t{1} << 30;
+  std::size_t max_connection_bytes = 256u << 20;
+  std::size_t max_server_bytes = std::size_t{1} << 30;
   // Limit on a frame of a client that `authenticate` has not let in yet, and on what waits to be read by it.
-  std::uint32_t most_unauthenticated_bytes = 64u << 10;
+  std::uint32_t max_unauthenticated_bytes = 64u << 10;
   PeerLimits peer;
   // A client that is refused is given this long, and may send this much, until it has read why.
   EndLimits end{std::chrono::milliseconds(2000)};
@@ -71,7 +71,7 @@ struct ServerLimits {
 struct ServerRules {
   explicit ServerRules(const ServerLimits& chosen = {}, BlockingOptions threads = {})
       : limits(chosen),
-        memory(std::make_unique<MemoryBudget>(chosen.most_server_bytes)),
+        memory(std::make_unique<MemoryBudget>(chosen.max_server_bytes)),
         blocking(std::make_unique<BlockingThreads>(threads)) {}
   const ServerLimits limits;
   const std::unique_ptr<MemoryBudget> memory;

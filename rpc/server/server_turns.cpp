@@ -37,8 +37,8 @@ bool ServerConnection::put_aside(Frame& frame) {
 bool ServerConnection::has_room() const {
   if (draining_) return true;  // nothing runs any more: waiting requests are refused now
   // Streams do not count: they need further frames to make progress.
-  return running_.size() - streams_ < limits_.most_in_flight &&
-         running_bytes_ <= rules_->memory->share(limits_.most_running_bytes) &&
+  return running_.size() - streams_ < limits_.max_in_flight &&
+         running_bytes_ <= rules_->memory->share(limits_.max_running_bytes) &&
          waiting_bytes() < waiting_limit();
 }
 

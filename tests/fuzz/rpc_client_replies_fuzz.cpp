@@ -26,7 +26,7 @@ using namespace weir::fuzz;
 
 constexpr std::size_t most_handlers = 400'000;   // that run for an input
 constexpr std::size_t most_delivered = 1 << 20;  // by an input
-constexpr std::size_t most_waiting = 64 << 10;   // before the client refuses calls
+constexpr std::size_t max_waiting = 64 << 10;    // before the client refuses calls
 constexpr FrameLimits frame_limits{.body_bytes = 64 << 10, .attachment_bytes = 64 << 10};
 
 // Refuses what says that it may run twice.
@@ -44,8 +44,8 @@ class Play {
   explicit Play(const Words& options) {
     ConnectionLimits limits;
     limits.frame = frame_limits;
-    limits.most_in_flight = 32;
-    limits.most_waiting_bytes = most_waiting;
+    limits.max_in_flight = 32;
+    limits.max_waiting_bytes = max_waiting;
     limits.timeout = std::chrono::seconds(20);
     limits.stream_window_bytes = 96 << 10;
     const auto core = std::make_shared<ClientCore>(io_, transport_, limits);
@@ -216,7 +216,7 @@ class Play {
 
   // What the program may have waiting, a frame beyond that, and pongs.
   static constexpr std::size_t most_queued =
-      most_waiting + frame_limits.body_bytes + frame_limits.attachment_bytes + 5000 * frame_header_bytes;
+      max_waiting + frame_limits.body_bytes + frame_limits.attachment_bytes + 5000 * frame_header_bytes;
 
   // Some of the handlers that are ready.
   bool turn(std::uint64_t handlers) {

@@ -121,16 +121,16 @@ class Play {
     with.stats = true;
     with.interceptors = {gate_};
     with.limits.frame = {.body_bytes = 64 << 10, .attachment_bytes = 64 << 10};
-    with.limits.most_in_flight = 8;
-    with.limits.most_waiting_bytes = 64 << 10;
-    with.limits.most_streams = 4;
+    with.limits.max_in_flight = 8;
+    with.limits.max_waiting_bytes = 64 << 10;
+    with.limits.max_streams = 4;
     with.limits.stream_window_bytes = 96 << 10;
-    with.limits.end.most_dropped_bytes = 64 << 10;
+    with.limits.end.max_dropped_bytes = 64 << 10;
     for (const std::string_view option : options) {
       if (option == "auth") with.authentication = {authenticate, authorise};
       if (option == "lz4") with.compression = {Compression::lz4, 64};
       if (option == "zstd") with.compression = {Compression::zstd, 64};
-      if (option == "few") with.limits.most_connections = 1;
+      if (option == "few") with.limits.max_connections = 1;
     }
     server_.emplace(io_, std::move(with));
     feed::server = &*server_;

@@ -122,7 +122,7 @@ TEST(Retry, has_a_budget_that_calls_bring_back) {
 TEST(Retry, waits_double_up_to_the_most_and_half_of_each_is_chance) {
   RetryOptions options;
   options.first_wait = std::chrono::microseconds(1000);
-  options.most_wait = std::chrono::microseconds(5000);
+  options.max_wait = std::chrono::microseconds(5000);
   const std::int64_t whole[] = {1000, 2000, 4000, 5000, 5000};
   for (int i = 0; i < 5; ++i) {
     const auto least = wait_before(i + 2, options, 0).count();

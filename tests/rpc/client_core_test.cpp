@@ -49,13 +49,13 @@ class ClientCoreTest : public testing::Test {
 
 TEST_F(ClientCoreTest, answers_no_more_pings_than_its_server_reads) {
   ConnectionLimits limits;
-  limits.most_waiting_bytes = 4000;
+  limits.max_waiting_bytes = 4000;
   const auto core = connected(limits);
   FrameHeader ping;
   ping.kind = FrameKind::ping;
   for (ping.id = 1; ping.id < 10'000; ++ping.id) transport->bring(ping);
   EXPECT_GT(core->waiting_bytes(), 0u);
-  EXPECT_LE(core->waiting_bytes(), limits.most_waiting_bytes + frame_header_bytes);
+  EXPECT_LE(core->waiting_bytes(), limits.max_waiting_bytes + frame_header_bytes);
 }
 
 // The call has failed or its reply has arrived, and the notification of its waiter is queued in the

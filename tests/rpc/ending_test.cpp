@@ -31,7 +31,7 @@ TEST(GracefulClose, ends_its_output_once_when_all_is_written) {
 }
 
 TEST(GracefulClose, closes_at_a_peer_that_never_stops_sending) {
-  GracefulClose end({.linger = milliseconds(10), .most_dropped_bytes = 100}, start);
+  GracefulClose end({.linger = milliseconds(10), .max_dropped_bytes = 100}, start);
   EXPECT_EQ(end.on_dropped(60), Next::wait);
   EXPECT_EQ(end.on_dropped(40), Next::wait);
   EXPECT_EQ(end.on_dropped(1), Next::close);
@@ -248,7 +248,7 @@ TEST_P(RudePeer, is_left_when_it_never_closes) {
 
 TEST_P(RudePeer, is_left_when_it_sends_without_end) {
   ServerOptions options;
-  options.limits.end = {.linger = std::chrono::hours(1), .most_dropped_bytes = 50'000};
+  options.limits.end = {.linger = std::chrono::hours(1), .max_dropped_bytes = 50'000};
   start(std::move(options));
   send_nonsense();
   run_until([this] { return peer.available() > 0; });

@@ -243,7 +243,7 @@ TEST_P(Faults, results_beyond_the_limits_are_an_error_of_that_call_only) {
 TEST_P(Faults, too_many_calls_are_refused) {
   start();
   ConnectionLimits limits;
-  limits.most_in_flight = 2;
+  limits.max_in_flight = 2;
   with_client(
       address,
       [](Client& client) -> asio::awaitable<void> {
@@ -258,7 +258,7 @@ TEST_P(Faults, too_many_calls_are_refused) {
 
 TEST_P(Faults, a_server_that_is_full_stops_reading_not_answering) {
   ServerLimits limits;
-  limits.most_in_flight = 4;
+  limits.max_in_flight = 4;
   start(limits);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     const auto executor = co_await asio::this_coro::executor;

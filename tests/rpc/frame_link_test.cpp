@@ -20,7 +20,7 @@ namespace {
 
 using testing_support::RecordingTransport;
 
-constexpr std::size_t most_waiting = 64 << 10;
+constexpr std::size_t max_waiting = 64 << 10;
 
 // Answers each frame that arrives with `replies` frames of `reply_bytes`.
 class AnsweringLink final : public FrameLink {
@@ -103,8 +103,8 @@ TEST_F(FrameLinkTest, much_that_waits_goes_out_before_the_round_ends) {
   link_->replies = 100;
   link_->reply_bytes = 16 << 10;
   request_arrives();
-  EXPECT_GT(transport_->written(), answer_bytes() - most_waiting);
-  EXPECT_LE(std::ranges::max(transport_->writes), most_waiting + frame_header_bytes + link_->reply_bytes);
+  EXPECT_GT(transport_->written(), answer_bytes() - max_waiting);
+  EXPECT_LE(std::ranges::max(transport_->writes), max_waiting + frame_header_bytes + link_->reply_bytes);
   transport_->user().round_ended();
   EXPECT_EQ(transport_->written(), answer_bytes());
 }

@@ -35,7 +35,7 @@ class FullServer : public testing_support::RpcTest {
   // With one call of this client that runs until stop_first, and no room for another.
   void with_full_server(std::function<asio::awaitable<void>(Client&)> body) {
     ServerLimits limits;
-    limits.most_in_flight = 1;
+    limits.max_in_flight = 1;
     serve<shop::wait_for_ever, shop::nothing, full::note, full::shout>(limited(limits));
     shop::waits = {};
     full::noted = 0;
@@ -100,7 +100,7 @@ TEST_P(FullServer, that_drains_refuses_at_once_what_waits_for_its_turn) {
 // A few hundred bytes on the wire become a megabyte in the function.
 TEST_P(FullServer, runs_no_more_calls_at_once_than_it_has_room_for_their_arguments) {
   ServerOptions options;
-  options.limits.most_running_bytes = 3 << 19;
+  options.limits.max_running_bytes = 3 << 19;
   options.compression.with = Compression::zstd;
   serve<full::keep>(std::move(options));
   shop::waits = {};
@@ -136,7 +136,7 @@ TEST_P(FullServer, answers_pings) {
 
 TEST_P(FullServer, goes_on_with_streams_and_opens_others_when_there_is_room) {
   ServerLimits limits;
-  limits.most_in_flight = 1;
+  limits.max_in_flight = 1;
   serve<shop::wait_for_ever, full::note, full::shout>(limited(limits));
   shop::waits = {};
   full::noted = 0;

@@ -120,8 +120,8 @@ TEST_F(HeldRequestsTest, cost_what_they_hold_and_nothing_when_they_are_gone) {
 
 // As many as a client may have in flight, so that it can cancel those that run.
 TEST_F(HeldRequestsTest, small_ones_of_a_whole_client_fit_into_what_may_wait) {
-  for (std::uint64_t id = 0; id < ConnectionLimits().most_in_flight; ++id) request(id, "of some arguments");
-  EXPECT_LT(held.bytes(), ServerLimits().most_waiting_bytes);
+  for (std::uint64_t id = 0; id < ConnectionLimits().max_in_flight; ++id) request(id, "of some arguments");
+  EXPECT_LT(held.bytes(), ServerLimits().max_waiting_bytes);
 }
 
 }  // namespace

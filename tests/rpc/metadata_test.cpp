@@ -35,7 +35,7 @@ asio::awaitable<weir::rpc::Result<std::int32_t>> mirror_later(bool fails, weir::
   co_return 2;
 }
 std::int32_t too_much(weir::rpc::Context& context) {
-  context.reply_metadata["huge"] = std::string(weir::rpc::most_metadata_bytes, 'x');
+  context.reply_metadata["huge"] = std::string(weir::rpc::max_metadata_bytes, 'x');
   return 3;
 }
 
@@ -77,9 +77,9 @@ TEST_P(RpcMetadata, goes_with_a_call_and_comes_back_with_its_reply) {
 TEST_P(RpcMetadata, beyond_its_bounds_is_an_error_of_the_one_call) {
   serve<bakery::mirror, bakery::too_much>();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
-    const Metadata huge{{"huge", std::string(most_metadata_bytes, 'x')}};
+    const Metadata huge{{"huge", std::string(max_metadata_bytes, 'x')}};
     Metadata many;
-    for (std::size_t i = 0; i <= most_metadata_entries; ++i) many[std::to_string(i)] = "x";
+    for (std::size_t i = 0; i <= max_metadata_entries; ++i) many[std::to_string(i)] = "x";
     for (const Metadata* one : {&huge, static_cast<const Metadata*>(&many)}) {
       CallOptions options;
       options.metadata = one;

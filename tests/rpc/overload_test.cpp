@@ -80,7 +80,7 @@ TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_m
   constexpr std::uint32_t reply_bytes = 64 << 10;
   constexpr int calls = 2000;  // 125 MiB of results, requested by what fits into one read
   ServerLimits limits;
-  limits.most_waiting_bytes = 1 << 20;
+  limits.max_waiting_bytes = 1 << 20;
   start(limits);
   asio::io_context reader(1);
   int ended = 0, good = 0;
@@ -120,7 +120,7 @@ TEST_P(Overload, compressed_requests_that_wait_for_their_turn_do_not_cost_what_t
   constexpr std::size_t body_bytes = (4 << 20) - 64;
   constexpr int calls = 64;
   ServerOptions chosen;
-  chosen.limits.most_in_flight = 1;
+  chosen.limits.max_in_flight = 1;
   chosen.compression.with = Compression::zstd;
   serve<flood::length, flood::hold, shop::nothing>(std::move(chosen));
   flood::held = true;
@@ -155,7 +155,7 @@ TEST_P(Overload, compressed_requests_that_wait_for_their_turn_do_not_cost_what_t
 
 TEST_P(Overload, a_client_that_leaves_before_its_replies_is_forgotten) {
   ServerLimits limits;
-  limits.most_waiting_bytes = 1 << 20;
+  limits.max_waiting_bytes = 1 << 20;
   start(limits);
   asio::io_context reader(1);
   {
@@ -250,7 +250,7 @@ TEST_P(Churn, slow_thousands_of_clients_come_and_go) { come_and_go(5000); }
 
 TEST_P(Overload, who_comes_when_all_connections_are_taken_is_told_so) {
   ServerLimits limits;
-  limits.most_connections = 1;
+  limits.max_connections = 1;
   start(limits);
   with_client(address, [this](Client& first) -> asio::awaitable<void> {
     EXPECT_TRUE(co_await first.call<shop::nothing>());
@@ -283,7 +283,7 @@ TEST_P(Crowd, slow_ten_thousand_connections_are_served) {
                  << files.rlim_cur << ": raise it with ulimit -Hn";
   const std::size_t count = std::min(most, (files.rlim_cur - 100) / 2);
   ServerLimits limits;
-  limits.most_connections = most;
+  limits.max_connections = most;
   start(limits);
   std::vector<Client> clients;
   clients.reserve(count);

@@ -77,7 +77,7 @@ TEST(SchemaCheck, what_makes_no_sense_is_refused) {
           {"() -> nil and more", "() -> nil", "the caller says"},
           {"(Item{name) -> nil", "() -> nil", "the caller says"},
           {nested, "() -> nil", "the caller says"},
-          {"(" + std::string(most_schema_bytes, 'x') + ") -> nil", "() -> nil", "the caller says"},
+          {"(" + std::string(max_schema_bytes, 'x') + ") -> nil", "() -> nil", "the caller says"},
           {"() -> nil", "() ->", "what the server says of its types cannot be read"}});
 }
 

@@ -196,7 +196,7 @@ TEST_P(Strangers, nobody_unknown_may_send_more_than_a_little) {
 
 TEST_P(Strangers, what_all_hold_together_is_bounded) {
   ServerOptions options;
-  options.limits.most_server_bytes = 4 << 20;
+  options.limits.max_server_bytes = 4 << 20;
   start(std::move(options));
   FrameHeader header = request_of<shop::echo>();
   header.body_bytes = 3 << 20;
@@ -220,7 +220,7 @@ TEST_P(Strangers, what_all_hold_together_is_bounded) {
 TEST_P(Strangers, a_crowd_that_asks_for_too_much_leaves_room_for_others) {
   constexpr std::size_t clients = 12, requests = 20, elements = 50'000;
   ServerOptions options;
-  options.limits.most_server_bytes = 8 << 20;
+  options.limits.max_server_bytes = 8 << 20;
   start(std::move(options));
   Bytes body;
   MsgpackWriter writer(body);
@@ -254,7 +254,7 @@ TEST_P(Strangers, a_crowd_that_asks_for_too_much_leaves_room_for_others) {
 TEST_P(Strangers, streams_that_wait_are_charged_what_it_takes_to_keep_them) {
   constexpr int clients = 4, streams = 200;  // 2.4 MB
   ServerOptions options;
-  options.limits.most_server_bytes = 1 << 20;
+  options.limits.max_server_bytes = 1 << 20;
   start(std::move(options));
   Bytes body, all;
   MsgpackWriter(body).array(0);
@@ -301,7 +301,7 @@ TEST_P(Strangers, an_item_is_no_larger_than_its_window) {
 
 TEST_P(Strangers, who_does_nothing_makes_room_for_who_does) {
   ServerOptions options;
-  options.limits.most_connections = 2;
+  options.limits.max_connections = 2;
   options.limits.peer = {.first_frame = std::chrono::milliseconds(40),
                          .frame = std::chrono::milliseconds(40),
                          .keepalive = std::chrono::milliseconds(40)};

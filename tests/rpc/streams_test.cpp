@@ -374,7 +374,7 @@ TEST_P(Streams, items_beyond_the_limit_are_refused_before_they_are_sent) {
 
 TEST_P(Streams, too_many_streams_are_refused) {
   ServerLimits limits;
-  limits.most_streams = 2;
+  limits.max_streams = 2;
   start(limits);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     auto one = client.stream<feed::total>();
@@ -387,8 +387,8 @@ TEST_P(Streams, too_many_streams_are_refused) {
 
 TEST_P(Streams, their_number_is_not_bounded_by_that_of_calls) {
   ServerLimits limits;
-  limits.most_in_flight = 2;
-  limits.most_streams = 8;
+  limits.max_in_flight = 2;
+  limits.max_streams = 8;
   start(limits);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     std::vector<StreamOf<feed::total>> all;

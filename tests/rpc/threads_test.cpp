@@ -172,7 +172,7 @@ TEST_P(Threads, authentication_and_interceptors_run_beside_each_other) {
 
 TEST_P(Threads, a_limit_of_connections_holds_for_all_threads_together) {
   ServerOptions options;
-  options.limits.most_connections = connections - 2;
+  options.limits.max_connections = connections - 2;
   start(4, std::move(options));
   int served = 0, refused = 0;
   std::vector<Client> kept;

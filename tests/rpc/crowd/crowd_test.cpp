@@ -82,7 +82,7 @@ TEST_P(Crowd, slow_ten_thousand_connections_are_served) {
   constexpr std::size_t count = 10'000;
   share_receives = true;
   ServerLimits limits;
-  limits.most_connections = count;
+  limits.max_connections = count;
   serve<shop::nothing>(limited(limits));
   const std::size_t before = resident_bytes();
   {
