@@ -98,6 +98,7 @@ Measured medians(Transport transport, const std::vector<LoadResult>& rounds) {
   row.p99_us = percentile(99);
   row.p999_us = percentile(99.9);
   row.max_us = percentile(100);
+  row.cpu_wait_share = median(of([](const LoadResult& r) { return r.cpu_wait_share(); }));
   row.client_cpu_us = median(of([](const LoadResult& r) {
     return static_cast<double>(r.cpu_ns) / 1e3 / static_cast<double>(std::max<std::uint64_t>(1, r.requests));
   }));

@@ -21,8 +21,9 @@ struct Measured {
   double p99_us = 0;
   double p999_us = 0;
   double max_us = 0;
-  double client_cpu_us = 0;  // per request
-  double ratio = 0;          // of ops_per_s to the baseline's (TCP, or else the first row)
+  double client_cpu_us = 0;   // per request
+  double cpu_wait_share = 0;  // of the time: see LoadResult::cpu_wait_ns
+  double ratio = 0;           // of ops_per_s to the baseline's (TCP, or else the first row)
   std::vector<double> rounds_ops_per_s;
 };
 

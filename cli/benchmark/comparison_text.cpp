@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/benchmark/compare.hpp"
+#include "cli/benchmark/report.hpp"
 #include "cli/json_text.hpp"
 
 namespace weir::benchmark {
@@ -52,6 +53,9 @@ std::string as_table(const Comparison& comparison) {
           fmt::format("  {:<10} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12.2f}x\n", name_of(row.transport),
                       grouped(row.ops_per_s), micros(row.p50_us), micros(row.p90_us), micros(row.p99_us),
                       micros(row.p999_us), micros(row.max_us), row.ratio);
+    for (const auto& row : measured.rows)
+      if (const auto waited = warning_of_cpu_wait(row.cpu_wait_share))
+        text += fmt::format("  warning: {}: {}\n", name_of(row.transport), *waited);
   }
   return text;
 }
@@ -60,10 +64,14 @@ namespace {
 
 void write_row(JsonText& json, const Measured& row) {
   json.line(6).begin_object().key("transport").text(name_of(row.transport));
-  const std::pair<const char*, double> figures[] = {
-      {"p50_us", row.p50_us},    {"p90_us", row.p90_us}, {"p99_us", row.p99_us},
-      {"p99_9_us", row.p999_us}, {"max_us", row.max_us}, {"client_cpu_us_per_op", row.client_cpu_us},
-      {"ratio", row.ratio}};
+  const std::pair<const char*, double> figures[] = {{"p50_us", row.p50_us},
+                                                    {"p90_us", row.p90_us},
+                                                    {"p99_us", row.p99_us},
+                                                    {"p99_9_us", row.p999_us},
+                                                    {"max_us", row.max_us},
+                                                    {"client_cpu_us_per_op", row.client_cpu_us},
+                                                    {"cpu_wait_share", row.cpu_wait_share},
+                                                    {"ratio", row.ratio}};
   json.key("ops_per_s").number(row.ops_per_s, 1);
   for (const auto& [name, value] : figures) json.key(name).number(value, 3);
   json.key("rounds_ops_per_s").begin_array();

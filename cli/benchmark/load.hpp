@@ -32,6 +32,9 @@ struct LoadResult {
   std::uint64_t unsent = 0;       // of an open loop: due but never sent; counted in `latency`
                                   // with their waiting time
 
+  double cpu_wait_share() const {
+    return elapsed_s > 0 ? static_cast<double>(cpu_wait_ns) / 1e9 / elapsed_s : 0;
+  }
   double requests_per_second() const { return elapsed_s > 0 ? static_cast<double>(requests) / elapsed_s : 0; }
 };
 

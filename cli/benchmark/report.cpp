@@ -84,19 +84,22 @@ std::string csv_header() {
          "\"p99_latency_ms\",\"max_latency_ms\",\"p99.9_latency_ms\"\n";
 }
 
+std::optional<std::string> warning_of_cpu_wait(double share) {
+  constexpr double usual = 0.1;
+  if (share <= usual) return std::nullopt;
+  return fmt::format(
+      "this program waited for a CPU for {:.0f} % of the time, as others wanted it: the latencies are not "
+      "the server's alone; measure when the machine is idle, or give this program a CPU of its own (--pin)",
+      100 * share);
+}
+
 std::vector<std::string> warnings(const LoadPlan& plan, const LoadResult& result) {
   std::vector<std::string> found;
   if (result.requests > 0 && result.nulls == result.requests)
     found.emplace_back(
         "every reply says that there is nothing: write the keys first (-t set with the same -r), or ask for "
         "others");
-  constexpr double most_waiting = 0.1;
-  const double waiting = static_cast<double>(result.cpu_wait_ns) / 1e9 / std::max(result.elapsed_s, 1e-9);
-  if (waiting > most_waiting)
-    found.push_back(fmt::format(
-        "this program waited for a CPU for {:.0f} % of the time, as others wanted it: the latencies are not "
-        "the server's alone; measure when the machine is idle, or give this program a CPU of its own (--pin)",
-        100 * waiting));
+  if (auto waited = warning_of_cpu_wait(result.cpu_wait_share())) found.push_back(std::move(*waited));
   if (!plan.rate_per_s) return found;
   constexpr std::uint64_t most_late_ns = 1'000'000;
   const auto late_ns = result.lateness.percentile_ns(99);

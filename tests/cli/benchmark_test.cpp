@@ -222,6 +222,16 @@ TEST(ComparisonTable, shows_each_transport_with_units_and_ratio) {
   EXPECT_THAT(table, testing::ContainsRegex("rdma +12,000 +4\\.25.* 12\\.00x"));
 }
 
+TEST(ComparisonTable, warns_of_the_transport_that_was_measured_while_others_wanted_the_cpu) {
+  auto comparison = small_comparison();
+  comparison.cases[0].rows[1].cpu_wait_share = 0.1;
+  EXPECT_THAT(as_table(comparison), Not(HasSubstr("warning")));
+  comparison.cases[0].rows[1].cpu_wait_share = 0.234;
+  EXPECT_THAT(as_table(comparison),
+              HasSubstr("  warning: rdma: this program waited for a CPU for 23 % of the time"));
+  EXPECT_THAT(as_json(comparison), HasSubstr(R"("cpu_wait_share": 0.234)"));
+}
+
 TEST(ComparisonJson, escapes_text) {
   EXPECT_THAT(as_json(small_comparison()), HasSubstr(R"("cpu": "A \"CPU\"")"));
 }
