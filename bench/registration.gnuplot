@@ -4,8 +4,8 @@ set terminal svg size 760,420 background "white" font "sans-serif,12"
 set output out
 set logscale x 2
 set logscale y
-set xlabel "size of the transfer"
-set ylabel "microseconds"
+set xlabel "size of the transfer (logarithmic)"
+set ylabel "microseconds (logarithmic)"
 set key left top
 set grid
 set rmargin 6

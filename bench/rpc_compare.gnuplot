@@ -6,8 +6,8 @@ set datafile missing "?"
 set logscale x 4
 set logscale y
 set xtics (1, 4, 16, 64, 256)
-set xlabel "calls in flight"
-set ylabel "calls per second, 128 B"
+set xlabel "calls in flight (logarithmic)"
+set ylabel "calls per second, 128 B (logarithmic)"
 set yrange [1000:5000000]
 set format y "%.0s%c"
 set grid

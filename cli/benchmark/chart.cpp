@@ -137,11 +137,12 @@ std::string chart_script(const Comparison& comparison, const std::string& file) 
       least_us = std::min(least_us, row.p50_us);
       most_us = std::max(most_us, row.p50_us);
     }
-  text += fmt::format("set ylabel 'operations a second'\nset yrange [{:.3g}:{:.3g}]\n", least_ops / 3,
-                      most_ops * 2);
+  text += fmt::format("set ylabel 'operations a second (logarithmic)'\nset yrange [{:.3g}:{:.3g}]\n",
+                      least_ops / 3, most_ops * 2);
   text += bars("throughput", comparison);
   text += fmt::format(
-      "set ylabel 'median latency, microseconds'\nset format y '%g'\nset yrange [{:.3g}:{:.3g}]\nset key "
+      "set ylabel 'median latency, microseconds (logarithmic)'\nset format y '%g'\nset yrange "
+      "[{:.3g}:{:.3g}]\nset key "
       "off\n",
       std::max(least_us, 0.01) / 3, most_us * 2);
   text += bars("latency", comparison);
