@@ -20,6 +20,8 @@ def fabric(endpoint, provider="verbs"):
 
 
 # ---- Open MPI: programs/mpi_exchange.cpp, with UCX for messages and for windows. UCX says which transport each message takes.
+# Over UD, UCX's own handshake can end in its assertion "ep->dest_ep_id == ctl->conn_rep.src_ep_id" if the machine is busy, on RDMA cards,
+# too: https://github.com/openucx/ucx/issues/6040.
 
 
 def mpi(part, ranks, transports="rc_v,ud_v"):
