@@ -96,7 +96,8 @@ bool Connection::engage(int fd) {
     const auto counts = kernel_counts(fd);
     errno = before;
     if (!counts || !counts->established) return false;
-    if (counts->written != record_->end.sent_tcp.load() || counts->read != record_->end.received_tcp.load()) {
+    if (!counts->agree_on_written(record_->end.sent_tcp.load(), accepted_) ||
+        counts->read != record_->end.received_tcp.load()) {
       record_->stays.store(static_cast<std::uint32_t>(Reason::unseen_calls));
       place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::unseen_calls));
       trace("descriptor %d %s", fd, text(Reason::unseen_calls));
@@ -295,6 +296,18 @@ void Connection::reset(int fd) {
   trace("descriptor %d is reset: %s", fd, text(Reason::nonsense));
 }
 
+void Connection::keep_to_tcp(int fd, Reason why) {
+  std::uint32_t none = 0;
+  record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why));
+  Side& mine = place_.mine();
+  mine.why_not.store(static_cast<std::uint32_t>(why));
+  outgoing().leave_ring();
+  mine.done.store(1);
+  mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
+  if (far_ && !foreign_) link_->tell();
+  trace("descriptor %d %s: back to TCP", fd, text(why));
+}
+
 void Connection::leave(int fd, Reason why) {
   constexpr std::chrono::milliseconds longest{1000};
   const int before = errno;
@@ -303,19 +316,17 @@ void Connection::leave(int fd, Reason why) {
   if (far_ && foreign_) return;  // it is on TCP already: leave_for_child()
   Side& mine = place_.mine();
   Side& peer = place_.peer();
-  mine.why_not.store(static_cast<std::uint32_t>(why));
   {
     Gate gate(record_->send_gate);
     if (!gate.exclusive()) return reset(fd);
+    if (!leaves_process(why)) {
+      keep_to_tcp(fd, why);
+      errno = before;
+      return;
+    }
+    mine.why_not.store(static_cast<std::uint32_t>(why));
     outgoing().leave_ring();
     mine.done.store(1);
-  }
-  if (!leaves_process(why)) {
-    mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
-    if (far_ && !foreign_) link_->tell();
-    trace("descriptor %d %s: back to TCP", fd, text(why));
-    errno = before;
-    return;
   }
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return reset(fd);

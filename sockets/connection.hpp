@@ -148,6 +148,8 @@ class Connection final : public FarEnd {
 
   bool engage(int fd);
   bool leaves_process(Reason why) const;
+  // With the send gate held, which leave() would wait for.
+  void keep_to_tcp(int fd, Reason why);
   bool may_enter_ring(int fd, const Outgoing& out);
   Outgoing outgoing();
   Incoming incoming();

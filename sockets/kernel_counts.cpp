@@ -22,12 +22,16 @@ std::optional<KernelCounts> kernel_counts(int fd) {
   };
   for (int i = 0; i < tries; ++i) {
     tcp_info before, after;
-    int unread = 0;
-    if (!info_of(before) || system_calls().ioctl(fd, SIOCINQ, &unread) != 0 || !info_of(after))
+    int unread = 0, unacknowledged = 0;
+    if (!info_of(before) || system_calls().ioctl(fd, SIOCINQ, &unread) != 0 ||
+        system_calls().ioctl(fd, SIOCOUTQ, &unacknowledged) != 0 || !info_of(after))
       return std::nullopt;
-    if (before.tcpi_bytes_received != after.tcpi_bytes_received) continue;  // more came
+    if (before.tcpi_bytes_received != after.tcpi_bytes_received ||
+        before.tcpi_bytes_acked != after.tcpi_bytes_acked)
+      continue;  // more came
     return KernelCounts{
         .written = after.tcpi_bytes_sent - after.tcpi_bytes_retrans + after.tcpi_notsent_bytes,
+        .acknowledged = after.tcpi_bytes_acked + static_cast<std::uint64_t>(unacknowledged),
         .read = after.tcpi_bytes_received - static_cast<std::uint64_t>(unread),
         .established = after.tcpi_state == state_established};
   }

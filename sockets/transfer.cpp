@@ -210,8 +210,8 @@ bool Connection::may_enter_ring(int fd, const Outgoing& out) {
     return false;
   const auto counts = kernel_counts(fd);
   if (!counts || !counts->established) return false;
-  if (counts->written == record_->end.sent_tcp.load()) return true;
-  stay(fd, Reason::unseen_calls);
+  if (counts->agree_on_written(record_->end.sent_tcp.load(), accepted_)) return true;
+  keep_to_tcp(fd, Reason::unseen_calls);
   return false;
 }
 

@@ -266,6 +266,7 @@ RSOCKETS += [
     talk("", "some"),
     talk("_changing", "some", connections=16, around=CHANGING),
     talk("_ipv6", "some", kind="ipv6"),
+    talk("_on_a_wire_that_drops", "some", connections=4, around=["sh", "{here}/programs/dropping_wire.sh"]),
     talk("_not_named", "few", connections=4, options=["--sockets", "--sockets-peers", "10.78.0.0/16"]),
     talk("_with_a_secret", "some", around=knowing("ours")),
     talk("_with_another_secret", "few", connections=4, around=knowing("ours"), around_server=knowing("theirs")),

@@ -153,7 +153,7 @@ def why_not_here(case, build):
     if (case.user or case.two_users) and os.geteuid() != 0:
         return f"only root may start programs as {case.user or 'two users'}"
     for launcher in (case.around, case.around_server or []):
-        command = [*as_user(case.user), *(word.format(programs=programs_of(build)) for word in launcher), str(build / "bin/weir"), "--help"]
+        command = [*as_user(case.user), *(word.format(programs=programs_of(build), here=HERE) for word in launcher), str(build / "bin/weir"), "--help"]
         try:
             tried = subprocess.run(command, capture_output=True, text=True, timeout=READY_S)
         except OSError as error:

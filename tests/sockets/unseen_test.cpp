@@ -142,6 +142,21 @@ TEST_F(Unseen, a_number_closed_by_an_instruction_is_another_files_then) {
   for (const int fd : below) ::close(fd);
 }
 
+// While the connection sends by TCP, as after a full ring.
+TEST_F(Unseen, bytes_written_by_an_instruction_keep_the_connection_on_tcp) {
+  const std::string piece(64 * 1024, 'p');
+  std::size_t sent = 0;
+  for (ssize_t one = 0; one >= 0; sent += one > 0 ? static_cast<std::size_t>(one) : 0)
+    one = ::send(pair_.client, piece.data(), piece.size(), MSG_DONTWAIT);
+  ASSERT_EQ(receive(pair_.server, sent).size(), sent);
+  ASSERT_EQ(by_instruction(SYS_write, pair_.client, reinterpret_cast<long>("unseen"), 6), 6);
+  ASSERT_TRUE(send_all(pair_.client, ", seen"));
+  EXPECT_EQ(receive(pair_.server, 12), "unseen, seen");
+  const std::uint64_t before = written_to_tcp(pair_.client);
+  exchange(pair_);
+  EXPECT_GT(written_to_tcp(pair_.client), before);
+}
+
 TEST_F(Unseen, a_file_with_the_number_of_a_connection_is_that_file) {
   const int number = pair_.server;
   std::vector<int> below;

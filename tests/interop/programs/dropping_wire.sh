@@ -1,0 +1,15 @@
+#!/bin/sh
+# usage: dropping_wire.sh COMMAND...
+# Runs COMMAND while this host's end of the wire (two_namespaces.py) drops all that is sent, for some ten milliseconds at a time.
+if [ -e /sys/class/net/wire ] || ip link show dev wire >/dev/null 2>&1; then
+    tc qdisc replace dev wire root pfifo limit 1000 || exit 1
+    (
+        while kill -0 $$ 2>/dev/null; do
+            tc qdisc replace dev wire root pfifo limit 0
+            sleep 0.01
+            tc qdisc replace dev wire root pfifo limit 1000
+            sleep 0.07
+        done
+    ) </dev/null >/dev/null 2>&1 &
+fi
+exec "$@"
