@@ -172,17 +172,11 @@ bool Connection::may_send_again() {
 void Connection::leave_for_child(int fd) {
   constexpr std::chrono::milliseconds longest{1000};
   const int before = errno;
-  std::uint32_t none = 0;
-  record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(Reason::shared_by_processes));
-  place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::shared_by_processes));
   {
     Gate gate(record_->send_gate);
     if (!gate.exclusive()) return reset(fd);
-    outgoing().leave_ring();
-    place_.mine().done.store(1);
+    keep_to_tcp(fd, Reason::shared_by_processes);
   }
-  place_.mine().receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
-  link_->tell();
   const auto until = std::chrono::steady_clock::now() + longest;
   while (!link_->lost() && (!link_->settled() || gets_by_ring()) &&
          std::chrono::steady_clock::now() < until) {
@@ -190,7 +184,6 @@ void Connection::leave_for_child(int fd) {
     if (gets_by_ring()) ::usleep(20);
   }
   // If the peer did not answer, the child cannot use this connection (keep_words()).
-  trace("descriptor %d %s: back to TCP", fd, text(Reason::shared_by_processes));
   errno = before;
 }
 
