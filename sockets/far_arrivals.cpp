@@ -101,6 +101,14 @@ void FarArrivals::disarm() {
   armed_ = false;
 }
 
+// `others`: how many threads sleep here besides the caller. One that is not counted yet arms the queue
+// itself, because it takes the mutex after that.
+void FarArrivals::take_event_from(std::uint32_t others) {
+  disarm();
+  if (others > 0) arm();
+  take();
+}
+
 void FarArrivals::will_sleep() {
   if (asleep_at.it != this) {
     asleep_at.it = this;
@@ -123,10 +131,9 @@ void FarArrivals::woken() {
   looks_.fetch_add(1, std::memory_order_relaxed);
   {
     const std::scoped_lock lock(mutex_);
-    disarm();
-    take();
+    take_event_from(sleepers_.load() - (asleep_at.it == this ? 1 : 0));
   }
-  call_service(Service::serves);  // the service thread still sleeps, and nothing is armed
+  call_service(Service::serves);  // the service thread still sleeps, maybe with nothing armed
   errno = before;
 }
 
@@ -163,8 +170,7 @@ FarArrivals::Plan FarArrivals::plan() {
 
 void FarArrivals::take_event() {
   const std::scoped_lock lock(mutex_);
-  disarm();
-  take();
+  take_event_from(sleepers_.load());
 }
 
 }  // namespace weir::sockets

@@ -8,6 +8,9 @@
 // fd() itself. It stops as soon as a thread looks. It checks that every `nap` while the program works, and
 // sleeps while all threads do.
 //
+// An event that wakes one thread is gone for the others, even for one that is only about to sleep. So
+// whoever takes it arms the queue again while another thread sleeps here.
+//
 // Threading: join(), leave(), plan() and take_event() in the service thread, the rest in any thread.
 // `mutex_` is taken inside the locks of epoll sets and gates, and outside those of links. Never freed;
 // never used in a forked child.
@@ -72,6 +75,7 @@ class FarArrivals {
  private:
   enum class Service : std::uint32_t { naps, away, serves };
   void take();
+  void take_event_from(std::uint32_t others);
   void disarm();
   void arm();
   void call_service(Service if_it);
