@@ -1,11 +1,12 @@
 // Threads that sleep until something arrives from another host: each is woken, whoever takes the event.
+#include "sockets/far_arrivals.hpp"
+
 #include <unistd.h>
 
 #include <future>
 #include <string>
 #include <thread>
 
-#include "sockets/far_arrivals.hpp"
 #include "tests/scratch_directory.hpp"
 #include "tests/verbs/verbs_test.hpp"
 
@@ -28,7 +29,8 @@ class FarArrivalsTest : public verbs_test::VerbsTest, private FarArrivals::Recei
     receiver_.reset(ibv_create_qp(pd.get(), &init));
     connect(sender_.get(), receiver_.get());
     for (std::uint64_t slot = 0; slot < 32; ++slot)
-      EXPECT_EQ(verbs_test::post_recv(receiver_.get(), seat_->number * FarArrivals::receives_a_link + slot), 0);
+      EXPECT_EQ(verbs_test::post_recv(receiver_.get(), seat_->number * FarArrivals::receives_a_link + slot),
+                0);
   }
   ~FarArrivalsTest() override {
     receiver_.reset();
