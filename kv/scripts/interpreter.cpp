@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <new>
+#include <utility>
 
 #include "kv/scripts/library_guards.hpp"
 #include "kv/scripts/message_pack.hpp"
@@ -25,9 +27,10 @@ void open(lua_State* lua, const char* name, lua_CFunction library) {
   lua_call(lua, 1, 0);
 }
 
-unsigned short* random_state(lua_State* lua) {
-  return static_cast<unsigned short*>(lua_touserdata(lua, lua_upvalueindex(1)));
+InterpreterState& state_of(lua_State* lua) {
+  return *static_cast<InterpreterState*>(lua_touserdata(lua, lua_upvalueindex(1)));
 }
+unsigned short* random_state(lua_State* lua) { return state_of(lua).random.data(); }
 
 // math.random() and math.randomseed() with the same numbers as Redis.
 int random_number(lua_State* lua) {
@@ -56,9 +59,27 @@ int random_seed(lua_State* lua) {
   return 0;
 }
 
-void replace_random(lua_State* lua, unsigned short* state) {
-  lua_getglobal(lua, "math");
-  for (const luaL_Reg& function : {luaL_Reg{"random", random_number}, luaL_Reg{"randomseed", random_seed}}) {
+// collectgarbage() of Lua 5.1 (manual, 5.1), which notes what a later script must not find changed.
+int collect_garbage(lua_State* lua) {
+  constexpr const char* names[] = {"stop", "restart",  "collect",    "count",
+                                   "step", "setpause", "setstepmul", nullptr};
+  constexpr int actions[] = {LUA_GCSTOP, LUA_GCRESTART,  LUA_GCCOLLECT,   LUA_GCCOUNT,
+                             LUA_GCSTEP, LUA_GCSETPAUSE, LUA_GCSETSTEPMUL};
+  constexpr int bytes_a_unit = 1024;  // of what LUA_GCCOUNT returns
+  const int action = actions[luaL_checkoption(lua, 1, "collect", names)];
+  const int result = lua_gc(lua, action, luaL_optint(lua, 2, 0));
+  if (action == LUA_GCSTOP || action == LUA_GCSETPAUSE || action == LUA_GCSETSTEPMUL)
+    state_of(lua).collector_changed = true;
+  if (action == LUA_GCSTEP) return lua_pushboolean(lua, result), 1;
+  const double rest = action == LUA_GCCOUNT ? lua_gc(lua, LUA_GCCOUNTB, 0) : 0;
+  lua_pushnumber(lua, result + rest / bytes_a_unit);
+  return 1;
+}
+
+void replace(lua_State* lua, const char* library, InterpreterState* state,
+             std::initializer_list<luaL_Reg> functions) {
+  lua_getglobal(lua, library);
+  for (const luaL_Reg& function : functions) {
     lua_pushlightuserdata(lua, state);
     lua_pushcclosure(lua, function.func, 1);
     lua_setfield(lua, -2, function.name);
@@ -84,7 +105,9 @@ int open_libraries(lua_State* lua) {
   lua_pushcfunction(lua, open_struct);
   lua_call(lua, 0, 1);
   lua_setglobal(lua, "struct");
-  replace_random(lua, static_cast<unsigned short*>(lua_touserdata(lua, 1)));
+  auto* const state = static_cast<InterpreterState*>(lua_touserdata(lua, 1));
+  replace(lua, "math", state, {{"random", random_number}, {"randomseed", random_seed}});
+  replace(lua, "_G", state, {{"collectgarbage", collect_garbage}});
   close_sandbox(lua);
   return 0;
 }
@@ -93,8 +116,7 @@ int open_libraries(lua_State* lua) {
 
 Interpreter::Interpreter(std::size_t memory_limit) : memory_{.used = 0, .limit = memory_limit} {
   lua_.reset(lua_newstate(allocate, &memory_));
-  if (lua_ == nullptr ||
-      lua_cpcall(lua(), [](lua_State* l) { return open_libraries(l); }, random_.data()) != 0)
+  if (lua_ == nullptr || lua_cpcall(lua(), [](lua_State* l) { return open_libraries(l); }, &state_) != 0)
     throw std::bad_alloc();
 }
 
@@ -119,7 +141,9 @@ void Interpreter::set_library(const char* name) {
   kv::set_global(lua(), name);
 }
 
+// Not without need: each restart begins the next collection at once, whatever the pause.
 void Interpreter::restore() {
+  if (!std::exchange(state_.collector_changed, false)) return;
   lua_gc(lua(), LUA_GCSETPAUSE, 200);
   lua_gc(lua(), LUA_GCSETSTEPMUL, 200);
   lua_gc(lua(), LUA_GCRESTART, 0);

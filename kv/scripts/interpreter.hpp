@@ -15,6 +15,12 @@
 
 namespace weir::kv {
 
+// What a script may change for later ones.
+struct InterpreterState {
+  std::array<unsigned short, 3> random{0x330e, 0xabcd, 0x1234};  // for nrand48(); lrand48() begins so
+  bool collector_changed = false;  // the garbage collector was stopped, or its settings are a script's
+};
+
 class Interpreter {
  public:
   // Throws std::bad_alloc.
@@ -45,7 +51,7 @@ class Interpreter {
   static void* allocate(void* memory, void* block, std::size_t old_size, std::size_t new_size);
 
   Memory memory_;
-  std::array<unsigned short, 3> random_{0x330e, 0xabcd, 0x1234};  // for nrand48(); lrand48() begins so
+  InterpreterState state_;
   std::unique_ptr<lua_State, Close> lua_;
 };
 

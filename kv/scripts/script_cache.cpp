@@ -18,7 +18,7 @@ std::string sha1_hex(std::string_view text) {
   return hex;
 }
 
-Script* ScriptCache::find(const std::string& sha) {
+Script* ScriptCache::find(std::string_view sha) {
   const auto it = scripts_.find(sha);
   return it == scripts_.end() ? nullptr : &it->second;
 }

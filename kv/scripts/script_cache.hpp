@@ -18,6 +18,7 @@
 
 namespace weir::kv {
 
+inline constexpr std::size_t sha1_hex_bytes = 40;
 std::string sha1_hex(std::string_view text);
 
 struct Script {
@@ -37,7 +38,7 @@ class ScriptCache {
   // Called when a compiled script is removed; its reference is no longer needed.
   std::function<void(int function)> on_gone;
 
-  Script* find(const std::string& sha);
+  Script* find(std::string_view sha);
   Script& add(const std::string& sha, Script script);
   // A script from EVAL was used again; or SCRIPT LOAD wants it to stay.
   void used(Script& script);

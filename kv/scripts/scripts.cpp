@@ -1,9 +1,11 @@
 #include "kv/scripts/scripts.hpp"
 
+#include <absl/strings/ascii.h>
+
+#include <algorithm>
 #include <array>
 #include <asio/post.hpp>
 #include <boost/container/small_vector.hpp>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -146,11 +148,15 @@ void Scripts::eval(const Call& call, bool read_only) {
 }
 
 void Scripts::eval_sha(const Call& call, bool read_only) {
-  std::string sha(call[1]);
-  for (char& c : sha) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  Script* script = cache_.find(sha);
+  const std::string_view given = call[1];
+  std::array<char, sha1_hex_bytes> lower;
+  Script* script = nullptr;
+  if (given.size() == lower.size()) {
+    std::ranges::transform(given, lower.begin(), absl::ascii_tolower);
+    script = cache_.find({lower.data(), lower.size()});
+  }
   if (script == nullptr) return call.reply.error("NOSCRIPT No matching script. Please use EVAL.");
-  run(call, *script, sha, read_only);
+  run(call, *script, {lower.data(), lower.size()}, read_only);
 }
 
 void Scripts::flush() {
@@ -195,7 +201,7 @@ void Scripts::push_words(const Call& call, std::size_t from, std::size_t to) con
   }
 }
 
-void Scripts::run(const Call& call, Script& script, const std::string& sha, bool read_only) {
+void Scripts::run(const Call& call, Script& script, std::string_view sha, bool read_only) {
   std::size_t keys = 0;
   if (!count_keys(call, keys, "ERR value is not an integer or out of range")) return;
   lua_State* const lua = this->lua();
@@ -208,49 +214,55 @@ void Scripts::run(const Call& call, Script& script, const std::string& sha, bool
   run(call, Callee{.label = sha, .flags = script.flags, .function = script.function}, keys, read_only);
 }
 
-void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_only) {
-  running_ = {.label = callee.label,
+void Scripts::run(const Call& call, const Callee& callee, std::size_t keys, bool read_only) {
+  std::string label = std::move(running_.label);  // its memory serves again
+  label = callee.label;
+  running_ = {.label = std::move(label),
               .arguments = call.arguments,
               .words = {},
               .client = &call.client,
               .flags = callee.flags,
+              .function = callee.function,
+              .keys = keys,
               .is_function = callee.takes_arguments,
               .read_only = read_only || callee.flags.no_writes,
               .no_room = server_.settings.maxmemory > 0 && !whole_.make_room(),
               .began_us = server_.surroundings.clock_us()};
   if (!may_begin(call, callee.flags, read_only)) return;
   interpreter_->restore();
-  // Once the script runs, nothing of `call` may be used after a suspension.
-  auto work = [this, keys, &call, callee = std::move(callee)] {
-    const Effects::Together in_one_piece(parts_.effects);  // lasts across suspensions
-    lua_State* const lua = interpreter_->lua();
-    Client& client = call.client;
-    const int db = client.db;
-    const bool in_exec = std::exchange(client.in_exec, true);
-    client.in_script = true;
-    constexpr std::size_t first = 3;
-    lua_pushcfunction(lua, locate_error);
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, callee.function);
-    push_words(call, first, first + keys);
-    if (!callee.takes_arguments) interpreter_->set_global("KEYS");
-    push_words(call, first + keys, call.count());
-    if (!callee.takes_arguments) interpreter_->set_global("ARGV");
-    lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
-    const int status = lua_pcall(lua, callee.takes_arguments ? 2 : 0, 1, 1);
-    lua_sethook(lua, nullptr, 0, 0);
-    if (status == 0) {
-      reply_value(lua, client.reply, running_.protocol == Protocol::resp3);
-    } else {
-      reply_failure(client.reply, callee.label);
-    }
-    lua_settop(lua, 0);
-    client.in_script = false;
-    client.in_exec = in_exec;
-    client.db = db;
-    running_.client = nullptr;
-    tidy();
-  };
-  on_own_stack(call.client, std::move(work));
+  on_own_stack(call.client, [this, &call] { run_to_end(call); });
+}
+
+// Once the script runs, nothing of `call` may be used after a suspension.
+void Scripts::run_to_end(const Call& call) {
+  const Effects::Together in_one_piece(parts_.effects);  // lasts across suspensions
+  lua_State* const lua = interpreter_->lua();
+  Client& client = call.client;
+  const int db = client.db;
+  const bool in_exec = std::exchange(client.in_exec, true);
+  client.in_script = true;
+  const bool takes_arguments = running_.is_function;
+  constexpr std::size_t first = 3;
+  lua_pushcfunction(lua, locate_error);
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, running_.function);
+  push_words(call, first, first + running_.keys);
+  if (!takes_arguments) interpreter_->set_global("KEYS");
+  push_words(call, first + running_.keys, call.count());
+  if (!takes_arguments) interpreter_->set_global("ARGV");
+  lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
+  const int status = lua_pcall(lua, takes_arguments ? 2 : 0, 1, 1);
+  lua_sethook(lua, nullptr, 0, 0);
+  if (status == 0) {
+    reply_value(lua, client.reply, running_.protocol == Protocol::resp3);
+  } else {
+    reply_failure(client.reply);
+  }
+  lua_settop(lua, 0);
+  client.in_script = false;
+  client.in_exec = in_exec;
+  client.db = db;
+  running_.client = nullptr;
+  tidy();
 }
 
 void Scripts::load_library(const Call& call, std::string_view text, bool replace) {
@@ -274,7 +286,7 @@ void Scripts::call_function(const Call& call, bool read_only) {
   }
   const Function& function = found.library->functions.find(found.function)->second;
   run(call,
-      Callee{.label = std::move(found.function),
+      Callee{.label = found.function,
              .flags = function.flags,
              .function = function.reference,
              .takes_arguments = true},
@@ -294,8 +306,9 @@ void Scripts::reply_running(Reply& reply) const {
 }
 
 // Replies with the error on top of Lua's stack, including its place in the script.
-void Scripts::reply_failure(Reply& reply, const std::string& label) {
+void Scripts::reply_failure(Reply& reply) {
   lua_State* const lua = interpreter_->lua();
+  const std::string& label = running_.label;
   std::string text;
   if (!lua_istable(lua, -1)) {
     // Lua had no memory left to make a table for the error.

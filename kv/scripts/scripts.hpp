@@ -103,7 +103,7 @@ class Scripts final : private RedisLibraryHost {
  private:
   // What to run: a script, which finds its arguments in KEYS and ARGV, or a function, which receives them.
   struct Callee {
-    std::string label;  // for errors: a script's hash or a function's name
+    std::string_view label;  // for errors: a script's hash or a function's name
     ScriptFlags flags;
     int function = 0;  // in the registry of the interpreter
     bool takes_arguments = false;
@@ -115,6 +115,8 @@ class Scripts final : private RedisLibraryHost {
     std::vector<std::string> words;  // copies of them since then
     Client* client = nullptr;
     ScriptFlags flags;
+    int function = 0;      // as in Callee
+    std::size_t keys = 0;  // how many of the arguments are keys
     bool is_function = false;
     bool read_only = false;
     bool no_room = false;  // maxmemory was reached when the script began
@@ -138,12 +140,13 @@ class Scripts final : private RedisLibraryHost {
   lua_State* lua();
   std::expected<FunctionLibrary, std::string> compile_library(std::string_view text);
   bool compile(Script& script);
-  void run(const Call& call, Script& script, const std::string& sha, bool read_only);
-  void run(const Call& call, Callee callee, std::size_t keys, bool read_only);
+  void run(const Call& call, Script& script, std::string_view sha, bool read_only);
+  void run(const Call& call, const Callee& callee, std::size_t keys, bool read_only);
+  void run_to_end(const Call& call);
   bool may_begin(const Call& call, const ScriptFlags& flags, bool read_only) const;
   bool count_keys(const Call& call, std::size_t& keys, std::string_view no_number) const;
   void push_words(const Call& call, std::size_t from, std::size_t to) const;
-  void reply_failure(Reply& reply, const std::string& label);
+  void reply_failure(Reply& reply);
   void tidy();
   void take_turn();
   void ended();

@@ -258,6 +258,21 @@ TEST(Script, cannot_leave_anything_for_the_next_one) {
   }
 }
 
+TEST(Script, leaves_the_garbage_collector_to_the_next_one_as_it_was) {
+  for (const char* text : {"collectgarbage('stop')", "collectgarbage('setpause', 100000)",
+                           "collectgarbage('setstepmul', 1) collectgarbage('setpause', 1000)"}) {
+    RunningServer server;
+    WireClient a = server.connect();
+    a.call({"EVAL", text, "0"});
+    for (int i = 0; i < 100; ++i) a.call({"EVAL", "local t = {} for i = 1, 1000 do t[i] = {} end", "0"});
+    const std::string memory = a.call({"INFO", "memory"});
+    constexpr std::string_view field = "used_memory_lua:";
+    const std::size_t at = memory.find(field);
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_LT(std::stoul(memory.substr(at + field.size())), 1'000'000u) << text;
+  }
+}
+
 TEST(Script, loads_no_bytecode) {
   RunningServer server;
   WireClient a = server.connect();
