@@ -11,6 +11,7 @@
 #include <asio/ssl.hpp>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "kv/net/connection.hpp"
 #include "kv/net/socket_connection.hpp"
@@ -78,7 +79,7 @@ class TlsConnection final : public Connection {
   void close() override {
     if (session_ == nullptr && closed_) return;
     session_ = nullptr;
-    closed_ = true;
+    if (!std::exchange(closed_, true) && ready_ && !writing_) notify_close();
     asio::error_code ignored;
     stream_.lowest_layer().close(ignored);
   }
@@ -111,6 +112,16 @@ class TlsConnection final : public Connection {
       const bool ended = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
       if (ended && session_ != nullptr) peer_ended_ = session_->peer_ended();
       if (!peer_ended_) error ? lose(error) : read();
+      end_round();
+    });
+  }
+
+  // Tells the peer that nothing was cut off (RFC 8446, 6.1). It goes out at once if the stream has room for
+  // it, and nobody waits for the peer's answer: close() ends the operation.
+  void notify_close() {
+    ++under_way_;
+    stream_.async_shutdown([this](const std::error_code&) {
+      --under_way_;
       end_round();
     });
   }

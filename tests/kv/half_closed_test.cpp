@@ -39,9 +39,11 @@ class TlsByHand {
       char bytes[16384];
       std::size_t size = 0;
       while (::SSL_read_ex(ssl_.get(), bytes, sizeof bytes, &size) == 1) all.append(bytes, size);
-      if ((::SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN) != 0 || !receive()) return all;
+      if (was_notified() || !receive()) return all;
     }
   }
+  // The server's close_notify has come.
+  bool was_notified() const { return (::SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN) != 0; }
 
  private:
   void run_until(const bool& done) {
@@ -119,6 +121,18 @@ TEST_P(HalfClosed, gets_every_answer_over_sockets) {
   await_clients(server, 0);
 }
 
+rdma::Stream over_rdma(asio::io_context& io, RunningServer& server) {
+  rdma::Stream stream(open_engine(io));
+  bool done = false;
+  rdma::async_connect(stream, {asio::ip::address_v4::loopback(), port_of(server, "rdma+tls")},
+                      rdma::StreamSettings(), [&](std::error_code) { done = true; });
+  while (!done) {
+    io.restart();
+    io.run_one();
+  }
+  return stream;
+}
+
 template <class Stream>
 void expect_every_answer(asio::io_context& io, Stream& stream, const Pipeline& pipeline) {
   asio::ssl::context context = client_context("");
@@ -150,15 +164,35 @@ TEST_P(HalfClosed, gets_every_answer_after_the_end_of_tcp_without_close_notify) 
 
 TEST_P(HalfClosed, gets_every_answer_after_close_notify_over_rdma) {
   asio::io_context io(1);
-  rdma::Stream stream(open_engine(io));
-  bool done = false;
-  rdma::async_connect(stream, {asio::ip::address_v4::loopback(), port_of(server, "rdma+tls")},
-                      rdma::StreamSettings(), [&](std::error_code) { done = true; });
-  while (!done) {
-    io.restart();
-    io.run_one();
-  }
+  rdma::Stream stream = over_rdma(io, server);
   expect_every_answer(io, stream, pipeline);
+  await_clients(server, 0);
+}
+
+// A client must be able to tell the end from one that somebody else made.
+template <class Stream>
+void expect_close_notify(asio::io_context& io, Stream& stream) {
+  asio::ssl::context context = client_context("");
+  TlsByHand client(io, stream, context);
+  client.write(encode({"QUIT"}));
+  EXPECT_EQ(client.until_closed(), "+OK\r\n");
+  EXPECT_TRUE(client.was_notified());
+}
+
+TEST(TlsClient, that_is_closed_gets_close_notify) {
+  RunningServer server{all_ports()};
+  asio::io_context io(1);
+  asio::ip::tcp::socket socket(io);
+  socket.connect({asio::ip::address_v4::loopback(), port_of(server, "tls")});
+  expect_close_notify(io, socket);
+  await_clients(server, 0);
+}
+
+TEST(TlsClient, that_is_closed_gets_close_notify_over_rdma) {
+  RunningServer server{all_ports()};
+  asio::io_context io(1);
+  rdma::Stream stream = over_rdma(io, server);
+  expect_close_notify(io, stream);
   await_clients(server, 0);
 }
 
