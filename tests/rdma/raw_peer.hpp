@@ -163,7 +163,8 @@ class RawPeer {
     check(false, "no event in time");
   }
 
-  std::byte* receive_slot(std::uint64_t i) { return memory_.data() + 4096 + i * 64; }
+  // Between what is sent, from the beginning of memory(), and own_buffer().
+  std::byte* receive_slot(std::uint64_t i) { return memory_.data() + memory_bytes / 4 + i * 64; }
 
   void post_receive(std::uint64_t i) {
     ibv_sge piece{reinterpret_cast<std::uintptr_t>(receive_slot(i)), 64, region_->lkey()};
