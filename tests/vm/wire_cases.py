@@ -17,6 +17,7 @@ class Case:
     ready: str = "tcp"    # where the server listens: "tcp" or "cm" on {port}, or "cm:7174"; or "prints:" and what it prints then
     expect: list = ()     # patterns that the client prints
     sizes: list = ()      # perftest: message sizes that each have a row of numbers
+    served: str = ""      # what the server prints once it has done its part
     family: str = "ipv4"
     wire: str = ""        # what netem does to packets of both directions
     mtu: int = 1500       # of the wire
@@ -34,7 +35,8 @@ def perftest(program, size, *words, name=""):
 
 def rping(*words):
     return Case("rping", ["rping", "-s", "-a", "{host}", "-p", "{port}", "-C", "10", "-v", *words],
-                ["rping", "-c", "-a", "{host}", "-p", "{port}", "-C", "10", "-v", *words], ready="cm", expect=[r"^ping data: rdma-ping-9"])
+                ["rping", "-c", "-a", "{host}", "-p", "{port}", "-C", "10", "-v", *words], ready="cm", expect=[r"^ping data: rdma-ping-9"],
+                served=r"server ping data: rdma-ping-9")
 
 
 def mckey(*words):
