@@ -156,6 +156,17 @@ void Attachment::unwatch(int fd) {
   progress_->remove(key);
 }
 
+void Attachment::heed(int fd, bool readable) {
+  ProgressThread::Key key;
+  {
+    const std::scoped_lock hold(mutex_);
+    const auto found = watched_.find(fd);
+    if (found == watched_.end()) return;
+    key = found->second;
+  }
+  progress_->change(key, readable ? EPOLLIN : 0);
+}
+
 bool Attachment::deliver(const NeighbourPtr& from, Message&& message) {
   const MessageHandler* handler = nullptr;
   {

@@ -48,6 +48,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   void on_gone(GoneHandler handler) override;
   Result<void> watch(int fd, FdHandler on_readable) override;
   void unwatch(int fd) override;
+  void heed(int fd, bool readable) override;
   TimerId at(Clock::time_point due, std::function<void()> run) override {
     return progress_->at(due, std::move(run));
   }

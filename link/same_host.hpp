@@ -170,6 +170,9 @@ class SameHostLink {
   // and can be watched once at a time.
   virtual Result<void> watch(int fd, FdHandler on_readable) = 0;
   virtual void unwatch(int fd) = 0;  // after it returns the handler will not run again
+  // Whether that watched fd's handler runs when there is something to read; it may still run once after
+  // `false`.
+  virtual void heed(int fd, bool readable) = 0;
   using TimerId = std::uint64_t;
   virtual TimerId at(Clock::time_point, std::function<void()>) = 0;
   virtual bool cancel(TimerId) = 0;              // false: it ran, runs or never was

@@ -452,6 +452,11 @@ void Adapter::take_packets(std::span<const PacketDatagram> datagrams) {
   take_batch(datagrams);
 }
 
+bool Adapter::has_armed_cq() {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(cqs_, [](const auto& cq) { return cq != nullptr && cq->is_armed(); });
+}
+
 // Traces our own packets, not those that are passed on to another process.
 void Adapter::trace(std::span<const PacketDatagram> datagrams) {
   std::vector<WirePacket> came;

@@ -110,6 +110,8 @@ class Adapter {
   // network's descriptor, and by pollers of completion queues whose queue pairs may receive packets.
   void receive_packets(Patience);
   void take_packets(std::span<const PacketDatagram>);  // that arrived another way
+  // Whether a completion queue with a channel is armed.
+  bool has_armed_cq();
   // What may be in flight to that address, for all our queue pairs together. `process`: as of PacketRoute.
   std::shared_ptr<SharedWindow> packet_window(const Gid& destination, std::uint64_t process) {
     return packet_windows_.to(destination, process);

@@ -173,6 +173,8 @@ class HostPort {
   virtual std::uint64_t now_ns() = 0;
   // Adapter::service() must be called at about this time (earlier calls are harmless).
   virtual void wake_at(std::uint64_t deadline_ns) = 0;
+  // A completion queue was armed: its owner will sleep, and count on the thread that waits for packets.
+  virtual void event_wanted() {}
   // One more event is pending on this completion channel.
   virtual void raise_channel(std::uint32_t channel) = 0;
   // On-demand paging: makes this range of our own memory accessible for that use. False: it cannot.

@@ -48,6 +48,7 @@ void CompletionQueue::arm(Armed how) {
     ctx_.armed.store(static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
   else
     ctx_.armed.compare_exchange_strong(before, static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
+  nic_.host().event_wanted();
 }
 
 bool CompletionQueue::take_event() {

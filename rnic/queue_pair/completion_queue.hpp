@@ -43,6 +43,11 @@ class CompletionQueue {
   // The number of completions held now; looks at every queue pair, so not for the data path.
   std::size_t unpolled();
   void arm(Armed how);
+  // Somebody may sleep until the next completion.
+  bool is_armed() const {
+    return ctx_.channel.load(std::memory_order_relaxed) != 0 &&
+           ctx_.armed.load(std::memory_order_seq_cst) != 0;
+  }
 
   // Takes one pending event if there is one (the completion channel was readable).
   bool take_event();

@@ -66,6 +66,7 @@ class SteppedLink final : public link::SameHostLink {
   void on_gone(link::GoneHandler) override {}
   link::Result<void> watch(int, link::FdHandler) override { return {}; }
   void unwatch(int) override {}
+  void heed(int, bool) override {}
   TimerId at(link::Clock::time_point when, std::function<void()> run) override {
     timers.push_back(
         {std::chrono::round<std::chrono::milliseconds>(when - link::Clock::now()), std::move(run)});

@@ -191,6 +191,26 @@ TEST_F(Link, watches_run_while_readable_and_never_after_unwatch) {
   a->unwatch(event.get());  // a second time does nothing
 }
 
+TEST_F(Link, a_watched_descriptor_that_is_not_heeded_runs_nothing_until_it_is_again) {
+  auto a = attach();
+  const UniqueFd event(::eventfd(0, EFD_NONBLOCK));
+  std::atomic<int> runs = 0;
+  std::promise<void> ran;
+  ASSERT_TRUE(a->watch(event.get(), [&] {
+    event_count(event.get());
+    if (++runs == 1) ran.set_value();
+  }));
+  a->heed(event.get(), false);
+  signal_event(event.get());
+  on_progress(*a, [] {});
+  on_progress(*a, [] {});
+  EXPECT_EQ(runs, 0);
+  a->heed(event.get(), true);
+  ran.get_future().wait();
+  a->unwatch(event.get());
+  a->heed(event.get(), true);  // does nothing
+}
+
 TEST_F(Link, unwatch_waits_for_a_running_handler) {
   auto a = attach();
   const UniqueFd event(::eventfd(1, EFD_NONBLOCK));

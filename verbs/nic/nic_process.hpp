@@ -77,6 +77,7 @@ class NicProcess final : public rnic::HostPort {
   Everybody everybody(Ticket& ticket) override;
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
+  void event_wanted() override { network_->event_wanted(); }
   void raise_channel(std::uint32_t channel) override;
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;

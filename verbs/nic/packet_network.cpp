@@ -26,6 +26,10 @@ std::string text_of(const rnic::Gid& gid) {
 }
 
 namespace {
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(link::Clock::now().time_since_epoch()).count());
+}
 bool is_zero(const char* variable) {
   const char* const said = ::secure_getenv(variable);
   return said != nullptr && std::strcmp(said, "0") == 0;
@@ -82,6 +86,7 @@ void PacketNetwork::finish_with_users() {
   constexpr std::chrono::milliseconds longest_wait{1'000};
   constexpr int look_ms = 10;  // the link's thread may have taken what we wait for
   if (!users_) return;
+  users_spoke_.store(true, std::memory_order_relaxed);  // from now on this thread takes what they send
   const auto deadline = link::Clock::now() + longest_wait;
   while (users_->waits_to_be_believed() && link::Clock::now() < deadline) {
     pollfd callers{users_->descriptor(), POLLIN, 0};
@@ -115,12 +120,29 @@ link::Result<void> PacketNetwork::open() {
                                        "packets to other hosts are switched off; unset WEIR_WIRE"});
   auto opened = link::UdpPort::open(wire::roce_port);
   if (!opened) return std::unexpected(opened.error());
-  auto watched = link_.watch((*opened)->descriptor(),
-                             [this] { adapter_.receive_packets(rnic::Adapter::Patience::wait); });
+  auto watched = link_.watch((*opened)->descriptor(), [this] { packets_came(); });
   if (!watched) return watched;
   port_ = std::move(*opened);
   open_.store(port_.get(), std::memory_order_release);
   return {};
+}
+
+void PacketNetwork::packets_came() {
+  adapter_.receive_packets(rnic::Adapter::Patience::wait);
+  watch_.woken(now_ns());
+}
+
+void PacketNetwork::wait_for_packets(bool wanted) {
+  link_.heed(open_.load(std::memory_order_acquire)->descriptor(), wanted);
+}
+
+bool PacketNetwork::holds_packets() {
+  pollfd arrived{open_.load(std::memory_order_acquire)->descriptor(), POLLIN, 0};
+  return ::poll(&arrived, 1, 0) > 0;
+}
+
+void PacketNetwork::wake_at(std::uint64_t at_ns) {
+  link_.at(link::Clock::time_point(std::chrono::nanoseconds(at_ns)), [this] { watch_.nap_over(now_ns()); });
 }
 
 // For the user: the program will only see "transport retry counter exceeded".
@@ -220,14 +242,20 @@ std::size_t PacketNetwork::packets_in_run(const rnic::PacketRoute& route) const 
 }
 
 void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
-  receive_from_users(sink);
-  receive_from_hosts(sink);
+  const bool polls = !link_.on_progress_thread();
+  // A poller leaves it to the link's thread to find that another user's program begins to talk to us.
+  if (!polls || users_spoke_.load(std::memory_order_relaxed)) receive_from_users(sink);
+  link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  if (port == nullptr) return;
+  receive_from_hosts(*port, sink);
+  if (polls) watch_.polled(now_ns());
 }
 
 void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
   if (!users_) return;
   users_->receive([&](std::span<const link::UserPort::Arrival> arrivals) {
     from_users_.clear();
+    users_spoke_.store(true, std::memory_order_relaxed);
     for (const auto& [run, from, slot] : arrivals) {
       rnic::PacketDatagram packet{.bytes = {},
                                   .source = run.source,
@@ -247,10 +275,8 @@ void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
   });
 }
 
-void PacketNetwork::receive_from_hosts(const rnic::HostPort::PacketSink& sink) {
-  link::UdpPort* const port = open_.load(std::memory_order_acquire);
-  if (port == nullptr) return;
-  port->receive([&](std::span<const link::UdpArrival> arrivals) {
+void PacketNetwork::receive_from_hosts(link::UdpPort& port, const rnic::HostPort::PacketSink& sink) {
+  port.receive([&](std::span<const link::UdpArrival> arrivals) {
     from_hosts_.clear();
     for (const link::UdpArrival& arrival : arrivals)
       from_hosts_.push_back({.bytes = arrival.payload,

@@ -19,6 +19,7 @@
 #include "link/users/user_port.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/nic/management_port.hpp"
+#include "verbs/nic/packet_watch.hpp"
 
 namespace weir::verbs {
 
@@ -30,7 +31,7 @@ inline constexpr char wire_variable[] = "WEIR_WIRE";
 // "0": packets do not say that switches may mark them.
 inline constexpr char ecn_variable[] = "WEIR_ECN";
 
-class PacketNetwork {
+class PacketNetwork final : private PacketWatch::Port {
  public:
   // Both outlive it; the link's thread then calls the adapter when packets come.
   PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter) : link_(link), adapter_(adapter) {}
@@ -76,6 +77,7 @@ class PacketNetwork {
   void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs);
   std::size_t packets_in_run(const rnic::PacketRoute& route) const;
   void receive(const rnic::HostPort::PacketSink& sink);
+  void event_wanted() { watch_.event_wanted(); }
 
   // Datagrams to queue pair 1, on the link's thread. Once, before open().
   using ManagementHandler = std::function<void(const ManagementRoute& came, std::span<const std::byte>)>;
@@ -87,19 +89,26 @@ class PacketNetwork {
  private:
   int send_some(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
   int carry(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
-  void receive_from_hosts(const rnic::HostPort::PacketSink& sink);
+  void receive_from_hosts(link::UdpPort& port, const rnic::HostPort::PacketSink& sink);
   void receive_from_users(const rnic::HostPort::PacketSink& sink);
   void handle_process_end(std::uint64_t process);
   void finish_with_users();
   void finish_with_hosts();
   void explain_failure(int error, const rnic::PacketRoute& route);
+  void packets_came();
+  void wait_for_packets(bool) override;
+  bool holds_packets() override;
+  bool has_sleepers() override { return adapter_.has_armed_cq(); }
+  void wake_at(std::uint64_t now_ns) override;
 
   link::SameHostLink& link_;
   rnic::Adapter& adapter_;
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;
   std::atomic<link::UdpPort*> open_{nullptr};
+  PacketWatch watch_{*this};               // of that port
   std::unique_ptr<link::UserPort> users_;  // from open_to_other_users() on, as the next
+  std::atomic<bool> users_spoke_{false};   // packets have come from them
   std::unique_ptr<link::GroupMembers> members_;
   // Inside port_->receive() and users_->receive(), each of which only one thread is in at a time.
   std::vector<rnic::PacketDatagram> from_hosts_, from_users_;

@@ -1,0 +1,72 @@
+// Who waits for the packets of a port: the link's thread, or a thread of the program that polls.
+//
+// Each may take packets at any time. But a packet wakes the link's thread even if a poller takes it first,
+// and where both have one processor that costs more than the packet. So while a program polls often, the port
+// is lent to it: the link's thread no longer waits for packets, and looks once in a `nap` whether the program
+// still polls. It waits again as soon as somebody arms a completion queue, because that thread will sleep.
+//
+// Not every poller polls for what arrives: some poll memory that a peer writes, and completions only in
+// between. Their packets would wait for the end of a nap. Once that has happened nothing is lent for a
+// while, each time for longer.
+//
+// Threading: polled() and event_wanted() from any thread, the rest in the link's thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace weir::verbs {
+
+class PacketWatch {
+ public:
+  class Port {
+   public:
+    virtual void wait_for_packets(bool wanted) = 0;   // in the link's thread; from any thread
+    virtual bool holds_packets() = 0;                 // that nobody has taken
+    virtual bool has_sleepers() = 0;                  // a completion queue is armed
+    virtual void wake_at(std::uint64_t time_ns) = 0;  // nap_over() in the link's thread
+
+   protected:
+    ~Port() = default;
+  };
+
+  static constexpr std::uint64_t nap_ns = 500'000;
+  static constexpr std::uint64_t recently_ns = 50'000;  // how long ago a poller's last poll may be
+  static constexpr std::uint32_t polls_in_a_nap = 10;   // fewer are not often
+  static constexpr std::uint64_t first_pause_ns = 100'000'000, longest_pause_ns = 10'000'000'000;
+
+  explicit PacketWatch(Port& port) : port_(port) {}
+
+  // A poller has taken what had arrived.
+  void polled(std::uint64_t now_ns) {
+    polled_ns_.store(now_ns, std::memory_order_relaxed);
+    polls_.fetch_add(1, std::memory_order_release);
+  }
+  // After a completion queue was armed.
+  void event_wanted() {
+    if (lent_.load(std::memory_order_seq_cst)) take_back();
+  }
+  // The link's thread was woken by packets, and has taken them.
+  void woken(std::uint64_t now_ns);
+  void nap_over(std::uint64_t now_ns);
+
+ private:
+  void take_back();
+  std::uint32_t new_polls();
+  bool polled_recently(std::uint64_t now_ns) const {
+    return now_ns < polled_ns_.load(std::memory_order_relaxed) + recently_ns;
+  }
+
+  Port& port_;
+  std::atomic<std::uint32_t> polls_{0};
+  std::atomic<std::uint64_t> polled_ns_{0};
+  std::atomic<bool> lent_{false};  // written under mutex_
+  std::mutex mutex_;
+  // In the link's thread.
+  std::uint32_t seen_polls_ = 0;
+  bool naps_ = false;
+  std::uint64_t not_before_ns_ = 0, pause_ns_ = first_pause_ns, lent_since_ns_ = 0;
+};
+
+}  // namespace weir::verbs
