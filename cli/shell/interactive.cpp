@@ -9,7 +9,7 @@
 #include <iostream>
 #include <optional>
 
-#include "cli/shell/command_syntax.hpp"
+#include "cli/shell/hints.hpp"
 #include "cli/shell/interrupt.hpp"
 #include "cli/shell/line_editor.hpp"
 #include "cli/shell/quoting.hpp"

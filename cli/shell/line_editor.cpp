@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/shell/command_syntax.hpp"
+#include "cli/shell/hints.hpp"
 
 namespace weir::shell {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "cli/client/standard_output.hpp"
-#include "cli/shell/command_syntax.hpp"
+#include "cli/shell/hints.hpp"
 #include "cli/shell/interactive.hpp"
 #include "cli/shell/quoting.hpp"
 #include "cli/shell/tasks.hpp"

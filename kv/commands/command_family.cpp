@@ -3,7 +3,10 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "command_syntax/command_syntax.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/commands/key_specs.hpp"
@@ -234,13 +237,58 @@ void command_info(const Call& call) {
   }
 }
 
+void reply_field(Reply& reply, std::string_view name, std::string_view value) {
+  reply.bulk(name);
+  reply.bulk(value);
+}
+
+void reply_arguments(Reply& reply, const std::vector<command_syntax::Argument>& arguments);
+
+void reply_argument(Reply& reply, const command_syntax::Argument& one) {
+  std::string flags;
+  for (const auto& [is_so, flag] : {std::pair(one.optional, "optional"), std::pair(one.multiple, "multiple"),
+                                    std::pair(one.multiple_token, "multiple_token")})
+    if (is_so) flags.append(flags.empty() ? "" : " ").append(flag);
+  const bool has_key = one.key_specification >= 0;
+  reply.map(2u + (has_key ? 1 : 0) + (one.has_token ? 1 : 0) + (one.since.empty() ? 0 : 1) +
+            (one.deprecated_since.empty() ? 0 : 1) + (flags.empty() ? 0 : 1) +
+            (one.arguments.empty() ? 0 : 1));
+  reply_field(reply, "name", one.name);
+  reply_field(reply, "type", name_of(one.type));
+  if (has_key) {
+    reply.bulk("key_spec_index");
+    reply.integer(one.key_specification);
+  }
+  if (one.has_token) reply_field(reply, "token", one.token);
+  if (!one.since.empty()) reply_field(reply, "since", one.since);
+  if (!one.deprecated_since.empty()) reply_field(reply, "deprecated_since", one.deprecated_since);
+  if (!flags.empty()) {
+    reply.bulk("flags");
+    reply_words(reply, flags, &Reply::simple);
+  }
+  if (!one.arguments.empty()) reply_arguments(reply, one.arguments);
+}
+
+void reply_arguments(Reply& reply, const std::vector<command_syntax::Argument>& arguments) {
+  reply.bulk("arguments");
+  reply.array(arguments.size());
+  for (const command_syntax::Argument& one : arguments) reply_argument(reply, one);
+}
+
 void reply_docs(Reply& reply, const Command& command) {
-  reply.bulk(command.full_name());
-  reply.map(command.subcommands.empty() ? 2 : 3);
-  reply.bulk("summary");
-  reply.bulk(command.summary);
-  reply.bulk("group");
-  reply.bulk(command.group);
+  const std::string name = command.full_name();
+  const command_syntax::CommandSyntax* const syntax = command_syntax::find_command(name);
+  const auto arguments =
+      syntax != nullptr ? command_syntax::arguments_of(*syntax) : std::vector<command_syntax::Argument>();
+  const std::string_view complexity = syntax != nullptr ? syntax->complexity : std::string_view();
+  reply.bulk(name);
+  reply.map(2u + (syntax != nullptr ? 1 : 0) + (complexity.empty() ? 0 : 1) + (arguments.empty() ? 0 : 1) +
+            (command.subcommands.empty() ? 0 : 1));
+  reply_field(reply, "summary", command.summary);
+  if (syntax != nullptr) reply_field(reply, "since", syntax->since);
+  reply_field(reply, "group", command.group);
+  if (!complexity.empty()) reply_field(reply, "complexity", complexity);
+  if (!arguments.empty()) reply_arguments(reply, arguments);
   if (command.subcommands.empty()) return;
   reply.bulk("subcommands");
   reply.map(command.subcommands.size());

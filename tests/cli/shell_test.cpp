@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/shell/command_syntax.hpp"
+#include "cli/shell/hints.hpp"
 #include "cli/shell/options.hpp"
 #include "cli/shell/quoting.hpp"
 #include "cli/shell/secret_lines.hpp"
@@ -60,7 +60,7 @@ TEST(Hint, shows_the_arguments_that_are_still_missing) {
       {"setex k 10 ", "value"},
       {"nosuch ", ""},
       {"config", ""},
-      {"config get ", "pattern [pattern ...]"},
+      {"config get ", "parameter [parameter ...]"},
       {"", ""},
       {"\"open", ""},
       {"expire k 10 ", "[NX|XX|GT|LT]"},
@@ -70,8 +70,8 @@ TEST(Hint, shows_the_arguments_that_are_still_missing) {
 
 TEST(Completion, ignores_case_and_offers_subcommands) {
   EXPECT_THAT(completions_of("lpo"), testing::ElementsAre("LPOP", "LPOS"));
-  EXPECT_THAT(completions_of("config "),
-              testing::ElementsAre("CONFIG GET", "CONFIG RESETSTAT", "CONFIG REWRITE", "CONFIG SET"));
+  EXPECT_THAT(completions_of("config "), testing::ElementsAre("CONFIG GET", "CONFIG HELP", "CONFIG RESETSTAT",
+                                                              "CONFIG REWRITE", "CONFIG SET"));
   EXPECT_TRUE(completions_of("zzz").empty());
 }
 

@@ -235,5 +235,28 @@ TEST(OracleCategories, hold_what_they_hold_in_redis_of_our_commands) {
   }
 }
 
+// What COMMAND DOCS says of a command, from that field on.
+std::string docs_from(WireClient& client, const std::string& name, const std::string& field) {
+  const std::string reply = client.call({"COMMAND", "DOCS", name});
+  const std::size_t at = reply.find("$" + std::to_string(field.size()) + "\r\n" + field + "\r\n");
+  return at == std::string::npos ? "" : reply.substr(at);
+}
+
+TEST(OracleDocs, have_the_arguments_and_versions_that_redis_has_of_our_commands) {
+  RunningServer server;
+  WireClient ours = server.connect();
+  WireClient theirs = WireClient::unix_socket(redis().path());
+  const std::set<std::string> offered = listed(ours, {"PATTERN", "*"}, listed(theirs, {"PATTERN", "*"}, {}));
+  EXPECT_GT(offered.size(), 300u);
+  for (const std::string& name : offered) {
+    constexpr std::size_t since_bytes = 22;  // "$5 since $5 7.0.0", the ends of lines included
+    EXPECT_EQ(docs_from(ours, name, "since").substr(0, since_bytes),
+              docs_from(theirs, name, "since").substr(0, since_bytes))
+        << name;
+    if (!docs_from(theirs, name, "subcommands").empty()) continue;
+    EXPECT_EQ(docs_from(ours, name, "arguments"), docs_from(theirs, name, "arguments")) << name;
+  }
+}
+
 }  // namespace
 }  // namespace weir::kv::testing

@@ -1,4 +1,4 @@
-// The arguments of frequently typed commands, for hints and HELP.
+// The arguments of commands, for hints and HELP. Threading: any thread.
 #pragma once
 
 #include <string>
@@ -6,14 +6,6 @@
 #include <vector>
 
 namespace weir::shell {
-
-struct CommandSyntax {
-  std::string_view name;       // "CONFIG GET"
-  std::string_view arguments;  // "pattern [pattern ...]"
-};
-
-// The command with which these words begin, by longest match; null: none.
-const CommandSyntax* syntax_of(const std::vector<std::string>& words);
 
 // What may follow a line: the arguments not yet typed. Empty: unknown.
 std::string hint_for(std::string_view line);
