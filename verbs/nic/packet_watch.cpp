@@ -12,6 +12,8 @@ std::uint32_t PacketWatch::new_polls() {
 }
 
 void PacketWatch::woken(std::uint64_t now_ns) {
+  if (wanted_.exchange(false, std::memory_order_relaxed))
+    not_before_ns_ = std::max(not_before_ns_, now_ns + nap_ns);
   if (new_polls() == 0 || !polled_recently(now_ns) || now_ns < not_before_ns_) return;
   const std::lock_guard lock(mutex_);
   // seq_cst with event_wanted(): who arms a queue looks whether the port is lent, and we look at the queues

@@ -3,7 +3,8 @@
 // Each may take packets at any time. But a packet wakes the link's thread even if a poller takes it first,
 // and where both have one processor that costs more than the packet. So while a program polls often, the port
 // is lent to it: the link's thread no longer waits for packets, and looks once in a `nap` whether the program
-// still polls. It waits again as soon as somebody arms a completion queue, because that thread will sleep.
+// still polls. It waits again as soon as somebody arms a completion queue, because that thread will sleep;
+// and one that sleeps between packets is lent nothing, because each time would cost two system calls.
 //
 // Not every poller polls for what arrives: some poll memory that a peer writes, and completions only in
 // between. Their packets would wait for the end of a nap. Once that has happened nothing is lent for a
@@ -45,6 +46,7 @@ class PacketWatch {
   }
   // After a completion queue was armed.
   void event_wanted() {
+    if (!wanted_.load(std::memory_order_relaxed)) wanted_.store(true, std::memory_order_relaxed);
     if (lent_.load(std::memory_order_seq_cst)) take_back();
   }
   // The link's thread was woken by packets, and has taken them.
@@ -61,7 +63,8 @@ class PacketWatch {
   Port& port_;
   std::atomic<std::uint32_t> polls_{0};
   std::atomic<std::uint64_t> polled_ns_{0};
-  std::atomic<bool> lent_{false};  // written under mutex_
+  std::atomic<bool> lent_{false};    // written under mutex_
+  std::atomic<bool> wanted_{false};  // an event, since the last packet
   std::mutex mutex_;
   // In the link's thread.
   std::uint32_t seen_polls_ = 0;
