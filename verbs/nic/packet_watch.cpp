@@ -14,7 +14,7 @@ std::uint32_t PacketWatch::new_polls() {
 void PacketWatch::woken(std::uint64_t now_ns) {
   if (wanted_.exchange(false, std::memory_order_relaxed))
     not_before_ns_ = std::max(not_before_ns_, now_ns + nap_ns);
-  if (new_polls() == 0 || !polled_recently(now_ns) || now_ns < not_before_ns_) return;
+  if (new_polls() == 0 || !polled_within(recently_ns, now_ns) || now_ns < not_before_ns_) return;
   const std::lock_guard lock(mutex_);
   // seq_cst with event_wanted(): who arms a queue looks whether the port is lent, and we look at the queues
   // after we lend it. At least one of us sees the other's store.
@@ -37,14 +37,15 @@ void PacketWatch::take_back() {
 void PacketWatch::nap_over(std::uint64_t now_ns) {
   naps_ = false;
   if (!lent_.load(std::memory_order_seq_cst)) return;
-  const bool stalls = !polled_recently(now_ns) && port_.holds_packets();
-  if (!stalls && new_polls() >= polls_in_a_nap) {
+  // This thread may have taken the poller's processor, so a moment without a poll says nothing.
+  const bool polls = new_polls() >= polls_in_a_nap && polled_within(nap_ns / 2, now_ns);
+  if (polls) {
     constexpr std::uint64_t long_ns = 20 * nap_ns;  // it was right to lend
     if (now_ns - lent_since_ns_ > long_ns) pause_ns_ = first_pause_ns;
     naps_ = true;
     return port_.wake_at(now_ns + nap_ns);
   }
-  if (stalls) {
+  if (port_.holds_packets()) {
     not_before_ns_ = now_ns + pause_ns_;
     pause_ns_ = std::min(2 * pause_ns_, longest_pause_ns);
   }

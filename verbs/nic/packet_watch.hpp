@@ -56,8 +56,8 @@ class PacketWatch {
  private:
   void take_back();
   std::uint32_t new_polls();
-  bool polled_recently(std::uint64_t now_ns) const {
-    return now_ns < polled_ns_.load(std::memory_order_relaxed) + recently_ns;
+  bool polled_within(std::uint64_t ns, std::uint64_t now_ns) const {
+    return now_ns < polled_ns_.load(std::memory_order_relaxed) + ns;
   }
 
   Port& port_;
