@@ -1,7 +1,10 @@
 // The calls of librdmacm that create no connection: addresses, options, lists, the application's own events.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/cm/cm_fixture.hpp"
+#include "verbs/cm/endpoint.hpp"
 
 namespace weir::cm {
 namespace {
@@ -23,6 +26,30 @@ TEST_F(RdmaCmCalls, addresses_may_be_given_in_the_hints_alone) {
   EXPECT_EQ(info->ai_qp_type, IBV_QPT_RC);
   rdma_freeaddrinfo(info);
   EXPECT_NE(rdma_getaddrinfo("no such host.invalid", nullptr, &hints, &info), 0);
+}
+
+// libfabric asks so for the address of a card, which has no loopback.
+TEST_F(RdmaCmCalls, localhost_without_a_port_to_listen_at_is_where_others_reach_this_host) {
+  rdma_addrinfo hints{}, *info = nullptr;
+  hints.ai_flags = RAI_PASSIVE | RAI_FAMILY;
+  hints.ai_family = AF_INET;
+  hints.ai_port_space = RDMA_PS_TCP;
+  ASSERT_EQ(rdma_getaddrinfo("localhost", "7471", &hints, &info), 0);
+  EXPECT_TRUE(endpoint_of(info->ai_src_addr)->is_loopback());
+  rdma_freeaddrinfo(info);
+
+  int count = 0;
+  ibv_context** const devices = rdma_get_devices(&count);
+  ASSERT_GT(count, 0);
+  ibv_gid first{};  // IPv4 comes first, and loopback last
+  ASSERT_EQ(ibv_query_gid(devices[0], 1, 0, &first), 0);
+  rdma_free_devices(devices);
+  Endpoint of_the_device;
+  std::copy_n(first.raw, of_the_device.ip.size(), of_the_device.ip.begin());
+  ASSERT_EQ(rdma_getaddrinfo("localhost", nullptr, &hints, &info), 0);
+  const auto listens_at = endpoint_of(info->ai_src_addr);
+  EXPECT_EQ(listens_at->is_loopback(), of_the_device.is_loopback() || !of_the_device.is_v4());
+  rdma_freeaddrinfo(info);
 }
 
 extern "C" {

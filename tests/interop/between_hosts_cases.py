@@ -9,8 +9,12 @@ SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "i
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
          "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey", "ibv_xsrq_pingpong.default",
          "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue", "rdma_xserver.xrc", "cm_transport.uc"]
+# Frameworks whose two ends find each other by the host's address.
+FRAMEWORKS_SHORT = ["ucx.rc_v+ud_v.tag_lat", "fi_pingpong.msg", "fi_pingpong.rdm", "gloo.allreduce", "qemu.migrated"]
+FRAMEWORKS = [*FRAMEWORKS_SHORT, *(f"ucx.rc_v+ud_v.{test}" for test in ("tag_bw", "stream_bw", "ucp_put_bw", "ucp_get", "ucp_fadd", "ucp_am_bw")),
+              "ucx.ud_v.tag_lat", "fi_pingpong.dgram", "qemu.migrated_pinned"]
 SELECTION = [
-    *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
+    *SHORT, *FRAMEWORKS, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
     "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
     "ibv_ud_pingpong.events_checked", "ib_send_lat.ud.rdma_cm", "ib_send_lat.ud.events",
     *(f"ib_{verb}_{kind}.{form}" for verb in ("write", "read", "send") for kind in ("lat", "bw")
@@ -89,7 +93,7 @@ def between_hosts(cases):
 
     for name in dict.fromkeys(SELECTION):
         gid = ["-g", "0"] if name.split(".")[0] in WITH_GID else []
-        yield case_of(name, "ipv4", gid, label="interop" if name in SHORT else "slow")
+        yield case_of(name, "ipv4", gid, label="interop" if name in SHORT or name in FRAMEWORKS_SHORT else "slow")
     for kind, names in WITH_CM.items():
         for name in names:
             yield case_of(name, kind, [], f"{kind}.")

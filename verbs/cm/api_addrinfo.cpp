@@ -1,4 +1,6 @@
 // rdma_getaddrinfo: resolves names with the host's resolver and returns them in RDMA's form.
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
@@ -7,6 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
+
+#include "verbs/cm/endpoint.hpp"
 
 namespace {
 
@@ -61,6 +66,36 @@ int resolve_name(const char* node, const char* service, const rdma_addrinfo* hin
   return copied ? 0 : EAI_MEMORY;
 }
 
+bool is_loopback(const sockaddr* address) {
+  const auto endpoint = weir::cm::endpoint_of(address);
+  return endpoint && endpoint->is_loopback();
+}
+
+// An address of that family by which other hosts may reach this one.
+std::optional<weir::cm::Endpoint> address_for_others(int family) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned(all, ::freeifaddrs);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family || (one->ifa_flags & IFF_UP) == 0)
+      continue;
+    const auto endpoint = weir::cm::endpoint_of(one->ifa_addr);
+    if (endpoint && !endpoint->is_loopback() && endpoint->scope_id == 0) return endpoint;
+  }
+  return std::nullopt;
+}
+
+// "localhost" without a port, to listen at, is libfabric's question for the address of a card. A card has no
+// loopback, and libfabric gives the answer to other hosts as its own.
+void leave_loopback(rdma_addrinfo& info) {
+  if (info.ai_src_addr == nullptr || !is_loopback(info.ai_src_addr)) return;
+  const auto reachable = address_for_others(info.ai_src_addr->sa_family);
+  if (!reachable) return;
+  sockaddr_storage stored{};
+  weir::cm::store(*reachable, stored);
+  std::memcpy(info.ai_src_addr, &stored, info.ai_src_len);
+}
+
 bool copy_hinted_addresses(const rdma_addrinfo& hints, rdma_addrinfo& info) {
   if (info.ai_src_addr == nullptr &&
       !copy_address(hints.ai_src_addr, hints.ai_src_len, info.ai_src_addr, info.ai_src_len)) {
@@ -92,6 +127,7 @@ int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo*
   choose_service(hints, *info);
   if (node != nullptr || service != nullptr) {
     if (const int error = resolve_name(node, service, hints, *info); error != 0) return error;
+    if (service == nullptr && !addressed) leave_loopback(*info);
   } else if (!addressed && (info->ai_flags & RAI_PASSIVE) != 0) {
     if (const int error = resolve_name(nullptr, "0", hints, *info); error != 0) return error;
   }

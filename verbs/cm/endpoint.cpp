@@ -14,6 +14,12 @@ bool Endpoint::is_v4() const { return std::equal(v4_prefix.begin(), v4_prefix.en
 
 bool Endpoint::is_any() const { return ip == any_v4().ip || ip == any_v6().ip; }
 
+bool Endpoint::is_loopback() const {
+  constexpr std::uint8_t loopback_network = 127;
+  const Endpoint loopback_v6{.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+  return is_v4() ? ip[v4_prefix.size()] == loopback_network : same_ip(loopback_v6);
+}
+
 ibv_gid Endpoint::gid() const {
   ibv_gid gid;
   std::copy(ip.begin(), ip.end(), gid.raw);

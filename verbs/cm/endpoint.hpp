@@ -20,6 +20,7 @@ struct Endpoint {
 
   bool is_v4() const;
   bool is_any() const;  // 0.0.0.0 or ::
+  bool is_loopback() const;
   bool same_ip(const Endpoint& other) const { return ip == other.ip; }
   ibv_gid gid() const;
 };
