@@ -50,6 +50,10 @@ TEST_F(RdmaCmCalls, localhost_without_a_port_to_listen_at_is_where_others_reach_
   const auto listens_at = endpoint_of(info->ai_src_addr);
   EXPECT_EQ(listens_at->is_loopback(), of_the_device.is_loopback() || !of_the_device.is_v4());
   rdma_freeaddrinfo(info);
+
+  ASSERT_EQ(rdma_getaddrinfo("127.0.0.1", nullptr, &hints, &info), 0);
+  EXPECT_TRUE(endpoint_of(info->ai_src_addr)->is_loopback()) << "it was meant";
+  rdma_freeaddrinfo(info);
 }
 
 extern "C" {

@@ -86,7 +86,7 @@ std::optional<weir::cm::Endpoint> address_for_others(int family) {
 }
 
 // "localhost" without a port, to listen at, is libfabric's question for the address of a card. A card has no
-// loopback, and libfabric gives the answer to other hosts as its own.
+// loopback, and libfabric gives the answer to other hosts as its own. Who names 127.0.0.1 means it.
 void leave_loopback(rdma_addrinfo& info) {
   if (info.ai_src_addr == nullptr || !is_loopback(info.ai_src_addr)) return;
   const auto reachable = address_for_others(info.ai_src_addr->sa_family);
@@ -127,7 +127,7 @@ int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo*
   choose_service(hints, *info);
   if (node != nullptr || service != nullptr) {
     if (const int error = resolve_name(node, service, hints, *info); error != 0) return error;
-    if (service == nullptr && !addressed) leave_loopback(*info);
+    if (service == nullptr && !addressed && std::strcmp(node, "localhost") == 0) leave_loopback(*info);
   } else if (!addressed && (info->ai_flags & RAI_PASSIVE) != 0) {
     if (const int error = resolve_name(nullptr, "0", hints, *info); error != 0) return error;
   }
