@@ -39,6 +39,23 @@ WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pi
 # A datagram is one packet, and this program's default exceeds those of a wire with an MTU of 1500.
 SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 
+# Open MPI starts half of its ranks on each host. Windows are left out with libfabric: Debian's Open MPI then makes none between hosts
+# ("MPI_ERR_WIN: invalid window"), over TCP neither.
+MPI_SHORT = ["open_mpi.rc_v+ud_v.ring.2_ranks", "open_mpi.rc_v+ud_v.window.4_ranks", "open_mpi.libfabric.allreduce.2_ranks"]
+
+
+def mpi(by_name):
+    for name, case in by_name.items():
+        if not name.startswith("open_mpi.") or name.startswith("open_mpi.libfabric.window."):
+            continue
+        mpirun, *options, program, part = case.server
+        ranks = int(options[options.index("-n") + 1])
+        command = [mpirun, "--host", f"{{own}}:{ranks // 2},{{host}}:{ranks // 2}",
+                   "--mca", "plm_rsh_agent", "{here}/programs/on_another_host.sh {server_namespace}", *options, "{bin}/weir", "run", "--", program, part]
+        yield dataclasses.replace(case, name=f"between_hosts.{name}", server=command, between_hosts="ipv4", in_shm=True,
+                                  label="interop" if name in MPI_SHORT else "slow", needs=[*case.needs, "{bin}/weir"])
+
+
 OURS = [
     Case("between_hosts.weir_server.replica", "served",
          ["{bin}/weir-server", "--port", "0", "--rdma-port", "{port}", "--protected-mode", "no", "--enable-debug-command", "yes"],
@@ -81,6 +98,7 @@ def between_hosts(cases):
     yield from OURS
     by_name = {case.name: case for case in cases}
     yield from disturbed(by_name)
+    yield from mpi(by_name)
 
     def case_of(name, kind, words, prefix="", label="interop"):
         case = by_name[name]

@@ -2,8 +2,8 @@
 
 {port}, {host}, {own}, {here}, {programs}, {bin} and {scratch} are filled in by the run: a TCP port that is free now, a loopback address
 (between hosts the server's), the same or, between hosts, the address of the end that the command runs at, this folder, where
-the programs of programs/ were built, and Weir's own, an empty folder. Whatever speaks rdma_cm uses the same number in
-the RDMA port space.
+the programs of programs/ were built, and Weir's own, an empty folder. {server_namespace} is a process in the server's network
+namespace. Whatever speaks rdma_cm uses the same number in the RDMA port space.
 """
 import dataclasses
 
@@ -14,7 +14,8 @@ HOST = "127.0.0.1"
 class Case:
     name: str
     how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed, disturbed
-    server: list                 # the command; with how="alone" the only one
+    server: list                 # the command; with how="alone" the only one,
+                                 # between hosts at the client's end
     client: list = None
     ready: str = "tcp"           # where the server listens: "tcp", "udp", "rdma" or "rsocket" on {port}, "rdma:7174", or
                                  # "prints:PATTERN"

@@ -25,11 +25,12 @@ import time
 import cases
 from case import HOST
 from run_case import SKIPPED
+from two_namespaces import ADDRESSES
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUTCOMES = ("passed", "failed", "skipped")
 SUITES = ("pyverbs_suite", "ucx_suite")
-PLACES = {"port": "PORT", "host": HOST, "own": HOST, "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
+PLACES = {"port": "PORT", "server_namespace": "PID", "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
           "file": "FILE", "copy": "COPY", "bin": "build/release/bin"}
 
 
@@ -54,7 +55,10 @@ class Row:
 def commands_of(case):
     """The commands as a user would type them."""
     launcher = ["weir", "run", *case.options, "--"]
-    return [shlex.join([*launcher, *(word.format(**PLACES) for word in words)]) for words in (case.server, case.client) if words]
+    addresses = ADDRESSES[case.between_hosts] if case.between_hosts else dict.fromkeys(("server", "client"), HOST)
+    ends = {"client": case.server} if case.how == "alone" else {"server": case.server, "client": case.client}
+    return [shlex.join([*launcher, *(word.format(**{**PLACES, "host": addresses["server"], "own": addresses[end]}) for word in words)])
+            for end, words in ends.items()]
 
 
 def run_once(words, log):

@@ -62,7 +62,8 @@ class Run:
         self.environment = {**os.environ}
         host = two_namespaces.ADDRESSES[case.between_hosts]["server"] if case.between_hosts else HOST
         self.words = {"port": str(free_port()), "host": host, "here": str(HERE), "programs": str(programs_of(build)),
-                      "bin": str(build / "bin"), "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
+                      "bin": str(build / "bin"), "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy"),
+                      "server_namespace": str(self.namespaces.holders["server"].pid) if self.namespaces else ""}
         pathlib.Path(self.words["scratch"]).mkdir()
         if case.user:
             shutil.chown(self.words["scratch"], case.user)
