@@ -155,8 +155,8 @@ def seconds_of_gloo(build, count, cores):
 
 def seconds_of_tensorpipe(build, bench, count):
     port = nic.free_port()
-    command = [str(build / "tests/interop/tensorpipe_exchange")]
-    return float(bench.pair([*command, "serve", "uv", str(port)], [*command, "fetch", "uv", str(port), str(LARGE), str(count)], port,
+    command, where = [str(build / "tests/interop/tensorpipe_exchange")], f"127.0.0.1:{port}"
+    return float(bench.pair([*command, "serve", "uv", where], [*command, "fetch", "uv", where, str(LARGE), str(count)], port,
                             cores=(bench.cores[1], bench.cores[0])))
 
 

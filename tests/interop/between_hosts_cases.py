@@ -10,7 +10,7 @@ SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "i
          "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey", "ibv_xsrq_pingpong.default",
          "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue", "rdma_xserver.xrc", "cm_transport.uc"]
 # Frameworks whose two ends find each other by the host's address.
-FRAMEWORKS_SHORT = ["ucx.rc_v+ud_v.tag_lat", "fi_pingpong.msg", "fi_pingpong.rdm", "gloo.allreduce", "qemu.migrated"]
+FRAMEWORKS_SHORT = ["ucx.rc_v+ud_v.tag_lat", "fi_pingpong.msg", "fi_pingpong.rdm", "gloo.allreduce", "tensorpipe.ibv", "qemu.migrated"]
 FRAMEWORKS = [*FRAMEWORKS_SHORT, *(f"ucx.rc_v+ud_v.{test}" for test in ("tag_bw", "stream_bw", "ucp_put_bw", "ucp_get", "ucp_fadd", "ucp_am_bw")),
               "ucx.ud_v.tag_lat", "fi_pingpong.dgram", "qemu.migrated_pinned"]
 SELECTION = [
@@ -33,9 +33,6 @@ GROUPS = {"239.1.1.1": "ff15::77:1"}
 WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-x", "ib_send_lat.default": "-x",
               "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x", "ibv_ud_pingpong.default": "-g",
               "ib_send_lat.datagrams": "-x"}
-# If several users share a port of an address, a GID index must name one: index 0 is the wire's in both
-# namespaces.
-WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong", "ibv_xsrq_pingpong")
 # A datagram is one packet, and this program's default exceeds those of a wire with an MTU of 1500.
 SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 
@@ -110,8 +107,7 @@ def between_hosts(cases):
                                    client=[*case.client[:-1], *words, case.client[-1]], in_shm=True, label=label, options=[])
 
     for name in dict.fromkeys(SELECTION):
-        gid = ["-g", "0"] if name.split(".")[0] in WITH_GID else []
-        yield case_of(name, "ipv4", gid, label="interop" if name in SHORT or name in FRAMEWORKS_SHORT else "slow")
+        yield case_of(name, "ipv4", [], label="interop" if name in SHORT or name in FRAMEWORKS_SHORT else "slow")
     for kind, names in WITH_CM.items():
         for name in names:
             yield case_of(name, kind, [], f"{kind}.")

@@ -58,8 +58,8 @@ GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{
 # ---- TensorPipe: programs/tensorpipe_exchange.cpp. Its channel "basic" moves tensors over the same transport
 # as messages.
 
-TENSORPIPE = Case("tensorpipe.ibv", "pair", ["{programs}/tensorpipe_exchange", "serve", "ibv", "{port}"],
-                  ["{programs}/tensorpipe_exchange", "fetch", "ibv", "{port}"],
+TENSORPIPE = Case("tensorpipe.ibv", "pair", ["{programs}/tensorpipe_exchange", "serve", "ibv", "{host}:{port}"],
+                  ["{programs}/tensorpipe_exchange", "fetch", "ibv", "{host}:{port}"],
                   expect=[r"^20 rounds of 4 tensors there and back over ibv: right$"], expect_server=[r"^served$"],
                   needs=["{programs}/tensorpipe_exchange"])
 

@@ -41,10 +41,11 @@ const Kind kinds[] = {
        return or_nothing(ibv_alloc_mw(pd, IBV_MW_TYPE_1), ibv_dealloc_mw);
      }},
     {"address_handles", &ibv_device_attr::max_ah,
-     [](ibv_context*, ibv_pd* pd, ibv_cq*) {
+     [](ibv_context* context, ibv_pd* pd, ibv_cq*) {
        ibv_ah_attr attr{};
        attr.port_num = 1;
-       attr.dlid = 1;
+       attr.is_global = 1;
+       attr.grh.dgid = first_gid(context);
        return or_nothing(ibv_create_ah(pd, &attr), ibv_destroy_ah);
      }},
 };

@@ -34,7 +34,8 @@ TEST_F(Objects, a_domain_in_use_is_not_freed) {
   {
     ibv_ah_attr attr{};
     attr.port_num = 1;
-    attr.dlid = 1;
+    attr.is_global = 1;
+    attr.grh.dgid = first_gid(context.get());
     Ah ah(ibv_create_ah(domain.get(), &attr));
     EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY);
   }

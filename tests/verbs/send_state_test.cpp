@@ -34,7 +34,8 @@ TEST_F(SendStates, an_unreliable_queue_pair_comes_back_from_a_send_error) {
     connect(qp.get(), peer.get());
     ibv_ah_attr address{};
     address.port_num = 1;
-    address.dlid = 1;
+    address.is_global = 1;
+    address.grh.dgid = first_gid(context.get());
     Ah ah(ibv_create_ah(pd.get(), &address));
     std::uint8_t byte = 0;
     ibv_sge wrong{reinterpret_cast<std::uint64_t>(&byte), 1, 0x123}, none{};

@@ -9,6 +9,7 @@
 
 #include "rnic/datagrams/grh.hpp"
 #include "verbs/ibv/device_options.hpp"
+#include "verbs/ibv/lid.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
 
@@ -85,8 +86,9 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     errno = ENOMEM;
     return nullptr;
   }
-  const bool bad_index = attr->is_global && !gid_at(attr->grh.sgid_index);
-  const bool nowhere = !attr->is_global && attr->dlid != the_lid;  // IBA A17.4.4: RoCE always has a GRH
+  const ibv_ah_attr to = with_grh(*attr);
+  const bool bad_index = to.is_global && !gid_at(to.grh.sgid_index);
+  const bool nowhere = !to.is_global && to.dlid != port_lid();  // IBA A17.4.4: RoCE always has a GRH
   if (attr->port_num != 1 || bad_index || nowhere) {
     address_handles.fetch_sub(1);
     errno = EINVAL;
@@ -95,18 +97,18 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   auto* ah = new Ah{};
   ah->ah = {pd->context, pd, 0};
   ah->path_kbps = path_kbps_of(*attr);
-  if (attr->is_global && is_multicast(attr->grh.dgid)) {
+  if (to.is_global && is_multicast(to.grh.dgid)) {
     ah->to_group = true;
-    find_path_to_group(*context_of(pd->context).nic, *attr, ah->path);
+    find_path_to_group(*context_of(pd->context).nic, to, ah->path);
   } else {
-    ah->reachable = find_path(*context_of(pd->context).nic, *attr, ah->path);
+    ah->reachable = find_path(*context_of(pd->context).nic, to, ah->path);
   }
-  // A caller that knows only a LID still gets a GRH, because every RoCE datagram has one. Its source and
-  // destination are this host.
+  // Our own LID still gets a GRH, because every RoCE datagram has one. Its source and destination are this
+  // host.
   ibv_global_route route{};
   route.dgid = gid_at(0).value_or(GidEntry{}).gid;
   route.hop_limit = 1;
-  if (attr->is_global) route = attr->grh;
+  if (to.is_global) route = to.grh;
   ah->path.grh = grh_of(route);
   pd_of(pd).users.fetch_add(1);
   return &ah->ah;

@@ -179,6 +179,19 @@ void read_changed_addresses() {
   if (changed.gids || changed.interfaces) tell(TableChange::interfaces);
 }
 
+bool is_ipv4(const ibv_gid& gid) {
+  in6_addr v6;
+  std::memcpy(&v6, gid.raw, sizeof v6);
+  return IN6_IS_ADDR_V4MAPPED(&v6);
+}
+
+bool is_unicast(const ibv_gid& gid) {
+  if (is_ipv4(gid)) return gid.raw[12] != 0 && gid.raw[12] < 224 && gid.raw[12] != 127;
+  in6_addr v6;
+  std::memcpy(&v6, gid.raw, sizeof v6);
+  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
+}
+
 int watch_addresses(void (*changed)(TableChange)) {
   if (!device_options().gids.empty()) return -1;
   Table& known = table();

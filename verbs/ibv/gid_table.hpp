@@ -32,6 +32,10 @@ std::optional<GidEntry> gid_at(std::size_t index);
 // found where 127.0.0.1 is.
 std::optional<std::size_t> find_gid(const ibv_gid& gid);
 
+// An address that another host may reach: not loopback, not a group.
+bool is_unicast(const ibv_gid& gid);
+bool is_ipv4(const ibv_gid& gid);
+
 // A descriptor that is readable when addresses or interfaces have changed; -1: it cannot be had. It stays
 // ours and belongs to this process (a forked child asks again). `changed` runs in the thread that notices the
 // change. gids: addresses came or went. interfaces: likewise, or an interface or its MTU changed.

@@ -125,10 +125,6 @@ inline Srq& srq_of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
 
 inline constexpr int max_address_handles = 1 << 16;
 
-// Ethernet has no LIDs. We report this one for the host, so that programs that are given no GID have an
-// address to exchange (ibv_*_pingpong without -g).
-inline constexpr std::uint16_t the_lid = 1;
-
 // An address handle: where a datagram goes and the GRH it will carry.
 struct Ah {
   ibv_ah ah;

@@ -1,7 +1,6 @@
 #include "verbs/ibv/path.hpp"
 
 #include <net/if.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "link/udp/udp_port.hpp"
 #include "rnic/memory/per_thread.hpp"
 #include "verbs/ibv/device_options.hpp"
+#include "verbs/ibv/lid.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "wire/roce.hpp"
 
@@ -24,24 +24,11 @@ constexpr std::uint32_t longest_overhead = 80;
 // Loopback is interface 1 in each network namespace; 0 means that an address is on no interface.
 constexpr std::uint32_t loopback_interface = 1;
 
-bool is_mapped(const ibv_gid& gid) {
-  in6_addr v6;
-  std::memcpy(&v6, gid.raw, sizeof v6);
-  return IN6_IS_ADDR_V4MAPPED(&v6);
-}
-
 bool is_carried(rnic::QpType type) {
   return rnic::is_reliable(type) || type == rnic::QpType::uc || type == rnic::QpType::ud;
 }
 
 }  // namespace
-
-bool is_unicast(const ibv_gid& gid) {
-  in6_addr v6;
-  std::memcpy(&v6, gid.raw, sizeof v6);
-  if (IN6_IS_ADDR_V4MAPPED(&v6)) return gid.raw[12] != 0 && gid.raw[12] < 224 && gid.raw[12] != 127;
-  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
-}
 
 std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source) {
   link::IpAddress ip;
@@ -69,8 +56,10 @@ bool is_of_our_user(link::SameHostLink& link, rnic::Slot slot) {
 
 }  // namespace
 
-Way way_to(NicProcess& nic, const ibv_ah_attr& to, rnic::Qpn destination, rnic::QpType type) {
-  Way way{reach_of(to, type), 0};
+Way way_to(NicProcess& nic, const ibv_ah_attr& destination_address, rnic::Qpn destination,
+           rnic::QpType type) {
+  const ibv_ah_attr to = with_grh(destination_address);
+  Way way{reach_of(to, type), 0, to};
   const rnic::Slot slot = destination.slot();
   if (way.reach != Reach::same_host || !is_carried(type) || is_of_our_user(nic.link(), slot)) return way;
   way.process = nic.network().process_in(slot);
@@ -99,10 +88,10 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
 
 std::optional<GidEntry> carrier_of_group(const ibv_gid& group, std::optional<std::size_t> index) {
   if (PacketNetwork::switched_off()) return std::nullopt;
-  const bool v4 = is_mapped(group);
+  const bool v4 = is_ipv4(group);
   const auto carries = [v4](const GidEntry& own) {
     // Packets to a group over loopback come back, and members on this host already have them.
-    return is_unicast(own.gid) && is_mapped(own.gid) == v4 && own.interface_index > loopback_interface;
+    return is_unicast(own.gid) && is_ipv4(own.gid) == v4 && own.interface_index > loopback_interface;
   };
   if (index) {
     const auto own = gid_at(*index);
@@ -141,12 +130,12 @@ ibv_mtu port_mtu() {
 rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
   rnic::Path path;
   if (way.reach != Reach::packets && way.reach != Reach::another_user) return path;
-  const ibv_global_route& grh = attr.ah_attr.grh;
+  const ibv_global_route& grh = way.to.grh;
   const GidEntry source = gid_at(grh.sgid_index).value_or(GidEntry{});
   path.via = rnic::Via::packets;
   path.process = way.process;
   std::memcpy(path.source.data(), source.gid.raw, sizeof source.gid.raw);
-  if (attr.ah_attr.is_global)
+  if (way.to.is_global)
     std::memcpy(path.destination.data(), grh.dgid.raw, sizeof grh.dgid.raw);
   else
     path.destination = path.source;

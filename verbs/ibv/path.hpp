@@ -20,7 +20,7 @@ enum class Reach : std::uint8_t {
   packets,       // any other unicast address, for the transport services that packets carry
   nowhere
 };
-// Judges the address alone.
+// Judges the address alone, which has a GRH or means this host.
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
 
 // Where the path leads. `process` is set only for another user's process: its number, which does not change
@@ -28,8 +28,9 @@ Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
 struct Way {
   Reach reach = Reach::same_host;
   std::uint64_t process = 0;
+  ibv_ah_attr to{};  // from with_grh() (lid.hpp)
 };
-Way way_to(NicProcess& nic, const ibv_ah_attr& to, rnic::Qpn destination, rnic::QpType type);
+Way way_to(NicProcess& nic, const ibv_ah_attr& destination_address, rnic::Qpn destination, rnic::QpType type);
 
 // Checks that packets can go there from the address that the attributes name, and come back: opens the port
 // and looks up a route. Prints once on standard error what prevents it. Returns 0 or an errno.
@@ -41,9 +42,6 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to);
 std::optional<GidEntry> carrier_of_group(const ibv_gid& group, std::optional<std::size_t> index);
 // Whether group packets can be sent and received; prints once on standard error what prevents it.
 bool open_for_group(NicProcess& nic);
-
-// An address that another host may reach: not loopback, not a group.
-bool is_unicast(const ibv_gid& gid);
 
 // The value of rnic::PacketRoute::interface.
 std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source);

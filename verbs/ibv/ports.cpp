@@ -10,6 +10,7 @@
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/device_options.hpp"
+#include "verbs/ibv/lid.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
 #include "verbs/ibv/private_nodes.hpp"
@@ -71,7 +72,7 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = 1u << 31;
   a.pkey_tbl_len = 1;
-  a.lid = the_lid;
+  a.lid = port_lid();
   a.max_vl_num = 1;
   a.active_width = 2;   // 4x
   a.active_speed = 32;  // 25.78125 Gb/s a lane, which programs only print: nothing is clocked

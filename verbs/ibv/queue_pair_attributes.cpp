@@ -137,7 +137,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
     if (q.nic_qp->is_anothers() && way.reach != Reach::same_host && way.reach != Reach::nowhere)
       return refuse_anothers();
     if (way.reach == Reach::packets) {
-      if (const int error = open_way(nic, attr.ah_attr); error != 0) return error;
+      if (const int error = open_way(nic, way.to); error != 0) return error;
     }
     q.way = way;
     if (type == QpType::ud) datagrams_are_taken(nic);

@@ -10,6 +10,7 @@
 
 #include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/gid_table.hpp"
+#include "verbs/ibv/lid.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -23,6 +24,12 @@ std::string grouped(const std::uint8_t* bytes, std::size_t count) {
     text += group.data();
   }
   return text;
+}
+
+std::string lid_text() {
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "0x%x", port_lid());
+  return text.data();
 }
 
 std::string interface_name(std::uint32_t index) {
@@ -74,7 +81,7 @@ std::vector<SysfsFile> device_files(std::size_t device) {
                                   {"ports/1/state", "4: ACTIVE"},
                                   {"ports/1/phys_state", "5: LinkUp"},
                                   {"ports/1/rate", "100 Gb/sec (4X EDR)"},
-                                  {"ports/1/lid", "0x1"},
+                                  {"ports/1/lid", lid_text()},
                                   {"ports/1/lid_mask_count", "0"},
                                   {"ports/1/sm_lid", "0x0"},
                                   {"ports/1/sm_sl", "0"},

@@ -2,8 +2,8 @@
 // transports: ibv, which is verbs, or uv, which is TCP. Tensors use the channel "basic", which uses the same
 // transport, so no other path can move the bytes.
 //
-// usage: tensorpipe_exchange serve TRANSPORT PORT
-//        tensorpipe_exchange fetch TRANSPORT PORT [BYTES COUNT]
+// usage: tensorpipe_exchange serve TRANSPORT ADDRESS:PORT
+//        tensorpipe_exchange fetch TRANSPORT ADDRESS:PORT [BYTES COUNT]     the server's address
 //
 // The server sends back what it gets. With BYTES and COUNT, the client requests that many bytes COUNT times
 // instead, and prints the median time of a request in seconds.
@@ -92,9 +92,9 @@ void send(Pipe& pipe, std::string metadata, std::vector<Bytes>& tensors) {
 }
 
 // A message's metadata say what to do: "echo", "end", or how many bytes to send.
-void serve(const std::string& transport, const std::string& port) {
+void serve(const std::string& transport, const std::string& where) {
   const auto context = context_of(transport);
-  const auto listener = context->listen({transport + "://127.0.0.1:" + port});
+  const auto listener = context->listen({transport + "://" + where});
   std::promise<std::shared_ptr<Pipe>> accepted;
   listener->accept([&](const Error& error, std::shared_ptr<Pipe> pipe) {
     must(error, "accepting");
@@ -159,11 +159,11 @@ int main(int count, char** words) {
     return EXIT_SUCCESS;
   }
   if (what != "fetch") {
-    std::fprintf(stderr, "usage: tensorpipe_exchange serve|fetch TRANSPORT PORT [BYTES COUNT]\n");
+    std::fprintf(stderr, "usage: tensorpipe_exchange serve|fetch TRANSPORT ADDRESS:PORT [BYTES COUNT]\n");
     return 2;
   }
   const auto context = context_of(words[2]);
-  const auto pipe = context->connect(std::string(words[2]) + "://127.0.0.1:" + words[3]);
+  const auto pipe = context->connect(std::string(words[2]) + "://" + words[3]);
   bool right = true;
   if (count == 6) {
     measure(*pipe, words[4], std::atoi(words[5]));
