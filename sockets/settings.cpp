@@ -36,7 +36,7 @@ std::vector<Variable>& variables() {
 }
 void note_environment() {
   for (const char* name : {"WEIR_RUNTIME_DIR", "WEIR_DEVICES", "WEIR_GIDS", "WEIR_MTU", "WEIR_NO_PROCESS_VM",
-                           "WEIR_WIRE", "WEIR_ECN"})
+                           "WEIR_WIRE", "WEIR_ECN", "WEIR_PACKETS"})
     if (const char* const value = std::getenv(name)) variables().push_back({name, value});
 }
 

@@ -51,10 +51,11 @@ _weir_run() {
   elif [[ $word != -* || $previous == -- ]]; then
     mapfile -t COMPREPLY < <(compgen -c -- "$word")
   elif [[ $program == trace ]]; then
-    _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm
+    _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm --packets
       --sockets --sockets-peers --rsockets --lib-dir --help"
   else
-    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --sockets --sockets-peers --rsockets --lib-dir --help"
+    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --sockets --sockets-peers --rsockets
+      --lib-dir --help"
   fi
 }
 

@@ -41,6 +41,7 @@ complete -c weir -n '__fish_seen_subcommand_from run trace' -l mtu -x -a '256 51
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l gid -x -d 'address that is a GID'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l share-memory -d 'make large allocations shared'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l no-process-vm -d 'do without process_vm_*'
+complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l packets -d 'send packets within this host, too'
 complete -c weir -f -n '__fish_seen_subcommand_from sockets' -l json -d 'print JSON'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l rsockets -d 'turn sockets into rsockets'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l sockets -d 'change TCP connections to RDMA'

@@ -25,6 +25,9 @@ SELECTION = [
     "ibv_xsrq_pingpong.events", "ib_send_bw.xrc.both_ways", "ib_send_bw.xrc.queue_pairs_16", "ib_read_bw.extended_reliable_connection",
     "ib_atomic_bw.extended_reliable_connection", "ib_send_lat.xrc.all_sizes", "ib_read_lat.xrc.all_sizes", "ib_write_lat.xrc.all_sizes",
 ]
+# With packets between programs of one host.
+PACKETS = ["pyverbs.own", "ibv_rc_pingpong.checked", "ibv_ud_pingpong.default", "rping.displayed", "cm_transport.uc", "ib_send_lat.default",
+           "ib_write_bw.default", "ib_read_bw.size_4096", "ib_atomic_lat.fetch_and_add"]
 # Over IPv6, with the option that tells the connection manager about such an address.
 WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000", "mckey"], "link_local": ["rping.displayed"]}
 # Groups have the address family of the addresses.
@@ -91,11 +94,21 @@ def disturbed(by_name):
                between_hosts="ipv4", in_shm=True, label="slow", limit_s=300)
 
 
+def packets(by_name):
+    for name in PACKETS:
+        case = by_name[name]
+        words = SHORTER.get(name.split(".")[0], [])
+        client = [*case.client[:-1], *words, case.client[-1]] if case.client else None
+        yield dataclasses.replace(case, name=f"packets.{name}", between_hosts="ipv4", one_host=True, in_shm=True, options=["--packets"],
+                                  server=[*case.server, *words], client=client)
+
+
 def between_hosts(cases):
     yield from OURS
     by_name = {case.name: case for case in cases}
     yield from disturbed(by_name)
     yield from mpi(by_name)
+    yield from packets(by_name)
 
     def case_of(name, kind, words, prefix="", label="interop"):
         case = by_name[name]

@@ -33,6 +33,7 @@ class Case:
     around_server: list = None   # the server's launcher, if it differs
     between_hosts: str = ""      # the ends are in two network namespaces, and {host} is the server's address there of this
                                  # kind (two_namespaces.ADDRESSES)
+    one_host: bool = False       # with between_hosts: both ends are at the server's
     user: str = ""               # the user who runs both ends; needs root
     two_users: bool = False      # each end runs as its own user with its own runtime folder; needs root
     in_shm: bool = False         # the runtime folder is in /dev/shm

@@ -29,7 +29,7 @@ from two_namespaces import ADDRESSES
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUTCOMES = ("passed", "failed", "skipped")
-SUITES = ("pyverbs_suite", "ucx_suite")
+SUITES = {"pyverbs_suite": ["pyverbs_suite.py"], "pyverbs_suite.packets": ["pyverbs_suite.py", "--packets"], "ucx_suite": ["ucx_suite.py"]}
 PLACES = {"port": "PORT", "server_namespace": "PID", "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
           "file": "FILE", "copy": "COPY", "bin": "build/release/bin"}
 
@@ -83,8 +83,8 @@ def run(name, commands, words, log):
 def work(build, words):
     """(name, commands to show, command to run) of each requested case."""
     found = [(case.name, commands_of(case), [str(HERE / "run_case.py"), "--build", str(build), case.name]) for case in cases.CASES]
-    found += [(suite, [f"tests/interop/{suite}.py --build build/release"], [str(HERE / f"{suite}.py"), "--build", str(build)])
-              for suite in SUITES]
+    found += [(suite, [shlex.join([f"tests/interop/{script}", "--build", "build/release", *more])],
+               [str(HERE / script), "--build", str(build), *more]) for suite, (script, *more) in SUITES.items()]
     return [row for row in found if all(word in row[0] for word in words)]
 
 

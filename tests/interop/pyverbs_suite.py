@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs rdma-core's own pyverbs test suite on the software NIC and compares the results with the expected ones.
 
-usage: WEIR_PYVERBS_TESTS=DIR pyverbs_suite.py --build DIR [WORD ...]     WORD: only tests whose name has it
+usage: WEIR_PYVERBS_TESTS=DIR pyverbs_suite.py --build DIR [--packets] [WORD ...]     WORD: only tests whose name has it
+
+--packets: all of it over RoCEv2 packets (weir run --packets), as between two hosts, in a network namespace of its own. Then the
+run also fails if hardly any packets went.
 
 DIR is rdma-core's tests/ folder at the tag of the installed library (Debian 12: v44.0). The suite is in no Debian package
 and not in this repository; without DIR this says so and ends with 77, which CTest counts as skipped. Only the generic tests
@@ -21,9 +24,12 @@ import sys
 import tempfile
 import tomllib
 
+import two_namespaces
+
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"  # Debian's pyverbs is built only for this one
 SKIPPED = 77
+FEW_PACKETS = 10_000  # a whole run sends five times as many
 VENDORS = ("mlx5", "efa")
 
 
@@ -34,9 +40,10 @@ def expectations():
 
 
 class Suite:
-    def __init__(self, build, tests, scratch):
+    def __init__(self, build, tests, scratch, namespaces):
         self.tests, self.scratch = tests, scratch
-        self.launcher = [str(build / "bin/weir"), "run", "--", PYTHON, str(HERE / "pyverbs_child.py"), str(tests)]
+        around, options = (namespaces.enter("server"), ["--packets"]) if namespaces else ([], [])
+        self.launcher = [*around, str(build / "bin/weir"), "run", *options, "--", PYTHON, str(HERE / "pyverbs_child.py"), str(tests)]
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(scratch / "runtime")}
         self.output = []
 
@@ -82,16 +89,26 @@ def surprises(done, expected):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--packets", action="store_true")
     parser.add_argument("words", nargs="*")
     arguments = parser.parse_args()
     tests = os.environ.get("WEIR_PYVERBS_TESTS")
     if not tests:
         print("SKIPPED: WEIR_PYVERBS_TESTS names no copy of rdma-core's tests/ folder (tag v44.0, github.com/linux-rdma/rdma-core)")
         return SKIPPED
-    with tempfile.TemporaryDirectory(prefix="weir-pyverbs-") as scratch:
-        suite = Suite(arguments.build.resolve(), os.path.realpath(tests), pathlib.Path(scratch))
-        names = [name for name in suite.names() if all(word in name for word in arguments.words)]
-        done = suite.run(names)
+    if arguments.packets and (forbidden := two_namespaces.why_not()):
+        print(f"SKIPPED: {forbidden}")
+        return SKIPPED
+    namespaces = two_namespaces.TwoNamespaces() if arguments.packets else None
+    try:
+        with tempfile.TemporaryDirectory(prefix="weir-pyverbs-") as scratch:
+            suite = Suite(arguments.build.resolve(), os.path.realpath(tests), pathlib.Path(scratch), namespaces)
+            names = [name for name in suite.names() if all(word in name for word in arguments.words)]
+            done = suite.run(names)
+        packets = namespaces.packets_in("server") if namespaces else 0
+    finally:
+        if namespaces:
+            namespaces.end()
     expected = expectations()
     for name, report in sorted(done.items()):
         if report["outcome"] != "passed":
@@ -99,11 +116,13 @@ def main():
     found = list(surprises(done, expected))
     if not arguments.words:
         found += [f"{name}: expected, but the suite has no such test" for name in expected if name not in done]
+        if namespaces and packets < FEW_PACKETS:
+            found.append(f"only {packets} packets arrived")
     count = collections.Counter(report["outcome"] for report in done.values())
     if found:
         print("\n".join(suite.output[-60:]))
         print("\n".join(["", "NOT AS EXPECTED", *found]))
-    print(f"{len(done)} generic tests: " + ", ".join(f"{number} {outcome}" for outcome, number in count.most_common()))
+    print(f"{len(done)} generic tests: " + ", ".join(f"{number} {outcome}" for outcome, number in count.most_common()) + (f"; {packets} packets" if namespaces else ""))
     return 1 if found or not done else 0
 
 

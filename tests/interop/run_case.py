@@ -77,17 +77,20 @@ class Run:
             self.prefix = []
             self.environment["LD_LIBRARY_PATH"] = str(build / "lib/verbs")
 
+    def end_of(self, name):
+        return "server" if self.case.one_host else end_of(name)
+
     def around(self, name):
         case = self.case
         chosen = case.around_server if name == "server" and case.around_server is not None else case.around
         if self.namespaces is not None:
-            return [*self.namespaces.enter(end_of(name)), *(word.format(**self.words) for word in chosen)]
+            return [*self.namespaces.enter(self.end_of(name)), *(word.format(**self.words) for word in chosen)]
         if self.case.two_users:
             return as_user(USERS[end_of(name)])
         return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]
 
     def start(self, name, command):
-        own = two_namespaces.ADDRESSES[self.case.between_hosts][end_of(name)] if self.case.between_hosts else HOST
+        own = two_namespaces.ADDRESSES[self.case.between_hosts][self.end_of(name)] if self.case.between_hosts else HOST
         words = [*self.around(name), *self.prefix, *(word.format(**self.words, own=own) for word in command)]
         print(f"$ {shlex.join(words)}    # {name}", flush=True)
         program = Program(name, words, {**self.environment, "WEIR_RUNTIME_DIR": str(self.runtimes[end_of(name)])})

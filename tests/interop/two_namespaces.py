@@ -2,6 +2,7 @@
 
 Both are of one user namespace of their own, so that no privilege is needed. `why_not()` says what a machine forbids.
 """
+import pathlib
 import subprocess
 import time
 
@@ -47,6 +48,18 @@ class TwoNamespaces:
                 raise OSError(f"{' '.join(command)} does not work here")
             time.sleep(0.005)
         return holder
+
+    def packets_in(self, end):
+        """How many UDP packets have arrived there, by IPv4 and IPv6; what a socket gets in one piece counts once."""
+        counted = {}
+        for table in ("snmp", "snmp6"):
+            rows = [line.split() for line in pathlib.Path(f"/proc/{self.holders[end].pid}/net/{table}").read_text().splitlines()]
+            if table == "snmp":
+                names, values = [row for row in rows if row[0] == "Udp:"]
+                counted |= dict(zip((f"Udp4{name}" for name in names), values))
+            else:
+                counted |= dict(rows)
+        return int(counted["Udp4InDatagrams"]) + int(counted.get("Udp6InDatagrams", 0))
 
     def run(self, end, *command):
         subprocess.run([*self.enter(end), *command], check=True)

@@ -8,6 +8,9 @@
 #include "tests/scratch_directory.hpp"
 
 namespace weir::verbs_test {
+namespace {
+constexpr std::uint32_t first_psn = 11;  // packets need the same one at both ends; shared memory has none
+}
 
 void use_own_runtime_directory() {
   // Made before the library's own handlers at exit, so it is removed after them.
@@ -58,7 +61,7 @@ Step to_rtr(ibv_qp_type type, std::uint32_t destination, const ibv_gid& gid) {
   if (type == IBV_QPT_UD) return step;
   step.attr.path_mtu = IBV_MTU_1024;
   step.attr.dest_qp_num = destination;
-  step.attr.rq_psn = 11;
+  step.attr.rq_psn = first_psn;
   step.attr.ah_attr.is_global = 1;
   step.attr.ah_attr.grh.dgid = gid;
   step.attr.ah_attr.grh.hop_limit = 64;
@@ -75,7 +78,7 @@ Step to_rtr(ibv_qp_type type, std::uint32_t destination, const ibv_gid& gid) {
 Step to_rts(ibv_qp_type type, Patience patience) {
   Step step{};
   step.attr.qp_state = IBV_QPS_RTS;
-  step.attr.sq_psn = 22;
+  step.attr.sq_psn = first_psn;
   step.mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (type == IBV_QPT_RC) {
     step.attr.timeout = patience.timeout;

@@ -147,14 +147,12 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
     if (from && !from->is_any()) return EADDRNOTAVAIL;
     return fail(ENODEV);
   }
-  const bool on_this_host = is_multicast(*to) || devices_.find(*to);
-  if (!on_this_host && !(packets_ && packets_->leads_to(*to))) {
+  if (packets_ && packets_->leads_to(*to)) {
+    if (const int error = packets_->open(); error != 0) return fail(error);
+  } else if (!is_multicast(*to) && !devices_.find(*to)) {
     static std::atomic_flag said;
     if (link::first_time(said)) link::explain(why_not_reached(*to));
     return fail(EHOSTUNREACH);
-  }
-  if (!on_this_host) {
-    if (const int error = packets_->open(); error != 0) return fail(error);
   }
   id.set_local(local.port != 0 ? local : ephemeral(local));
   this->place(id, *place);

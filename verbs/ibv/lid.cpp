@@ -35,7 +35,7 @@ std::uint16_t port_lid() {
 ibv_ah_attr with_grh(const ibv_ah_attr& to) {
   if (to.is_global || to.dlid == 0) return to;
   const auto own = first_ipv4();
-  if (!own || to.dlid == own->lid()) return to;
+  if (!own) return to;
   ibv_ah_attr whole = to;
   whole.is_global = 1;
   whole.grh = {};

@@ -14,7 +14,8 @@ namespace weir::verbs {
 std::uint16_t port_lid();
 
 // An address that is only a LID, as one with GIDs: the host's whose IPv4 address is ours but for the last two
-// bytes. Our own LID, LID 0 and addresses with a GRH stay what they are; without a GRH they mean this host.
+// bytes. Addresses with a GRH and LID 0 stay what they are, and so does every address where we have no IPv4
+// address; without a GRH they mean this host.
 ibv_ah_attr with_grh(const ibv_ah_attr& to);
 
 }  // namespace weir::verbs

@@ -37,8 +37,10 @@ std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& sour
 }
 
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type) {
-  if (!to.is_global || find_gid(to.grh.dgid)) return Reach::same_host;
+  if (!to.is_global) return Reach::same_host;
   const bool carried = is_carried(type) && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
+  if (find_gid(to.grh.dgid))
+    return carried && PacketNetwork::within_this_host() ? Reach::packets : Reach::same_host;
   return carried ? Reach::packets : Reach::nowhere;
 }
 
@@ -173,6 +175,7 @@ std::string reach_text(const GidEntry& own) {
   std::string text = PacketNetwork::switched_off() ? "this host (shared memory)"
                                                    : "this host (shared memory; other users by packets)";
   if (const std::string why = why_no_packets(own); !why.empty()) return text + "; no other host, as " + why;
+  if (PacketNetwork::within_this_host()) text = "this host (packets, as WEIR_PACKETS is 1)";
   std::array<char, IF_NAMESIZE> name{};
   const bool named = ::if_indextoname(own.interface_index, name.data()) != nullptr;
   text += ", other hosts (packets of " + std::to_string(bytes_of(mtu_of(own))) + " bytes";

@@ -15,7 +15,7 @@
 namespace weir::verbs {
 
 enum class Reach : std::uint8_t {
-  same_host,     // no GID at all, or an address of this network namespace
+  same_host,     // no GID at all, or an address of this network namespace (unless `weir run --packets`)
   another_user,  // likewise, but the process is another user's: packets that bypass the port
   packets,       // any other unicast address, for the transport services that packets carry
   nowhere

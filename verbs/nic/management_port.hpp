@@ -49,7 +49,8 @@ class ManagementPort {
   virtual bool find_server(const std::string& service, std::function<void(std::uint64_t process)> found) = 0;
   // On the link's thread, once for each that has ended. Before it is needed.
   virtual void on_process_gone(std::function<void(std::uint64_t process)> handler) = 0;
-  // Whether that address is reached by packets at all: not ours, of a kind they carry, and not switched off.
+  // Whether that address is reached by packets at all: not ours (unless `weir run --packets`), of a kind they
+  // carry, and not switched off.
   virtual bool leads_to(const GidBytes& destination) = 0;
   // The largest path MTU of packets from there (an ibv_mtu).
   virtual std::uint8_t path_mtu(const GidBytes& source) = 0;

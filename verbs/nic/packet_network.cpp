@@ -30,14 +30,15 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(link::Clock::now().time_since_epoch()).count());
 }
-bool is_zero(const char* variable) {
+bool says(const char* variable, const char* value) {
   const char* const said = ::secure_getenv(variable);
-  return said != nullptr && std::strcmp(said, "0") == 0;
+  return said != nullptr && std::strcmp(said, value) == 0;
 }
 }  // namespace
 
-bool PacketNetwork::switched_off() { return is_zero(wire_variable); }
-bool PacketNetwork::says_ecn_capable() { return !is_zero(ecn_variable); }
+bool PacketNetwork::switched_off() { return says(wire_variable, "0"); }
+bool PacketNetwork::within_this_host() { return says(packets_variable, "1"); }
+bool PacketNetwork::says_ecn_capable() { return !says(ecn_variable, "0"); }
 
 void PacketNetwork::stop() {
   if (port_) link_.unwatch(port_->descriptor());

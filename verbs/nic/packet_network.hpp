@@ -28,6 +28,9 @@ std::string text_of(const rnic::Gid& gid);
 
 // "0": no packets to other hosts.
 inline constexpr char wire_variable[] = "WEIR_WIRE";
+// "1": packets also to our own addresses, between processes that could use shared memory (`weir run
+// --packets`).
+inline constexpr char packets_variable[] = "WEIR_PACKETS";
 // "0": packets do not say that switches may mark them.
 inline constexpr char ecn_variable[] = "WEIR_ECN";
 
@@ -39,6 +42,7 @@ class PacketNetwork final : private PacketWatch::Port {
   PacketNetwork& operator=(const PacketNetwork&) = delete;
 
   static bool switched_off();
+  static bool within_this_host();
   static bool says_ecn_capable();
   // Call before the link ends; afterwards nothing calls us any more.
   void stop();

@@ -71,6 +71,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (!launch.mtu.empty()) ::setenv("WEIR_MTU", launch.mtu.c_str(), 1);
   if (!launch.sockets_peers.empty()) ::setenv("WEIR_SOCKETS_PEERS", launch.sockets_peers.c_str(), 1);
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
+  if (launch.packets) ::setenv("WEIR_PACKETS", "1", 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
@@ -104,6 +105,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--mtu", .value = &mtu},
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
+          {.name = "--packets", .flag = &packets},
           {.name = "--rsockets", .flag = &rsockets},
           {.name = "--sockets", .flag = &sockets},
           {.name = "--sockets-peers", .value = &sockets_peers, .list = true},

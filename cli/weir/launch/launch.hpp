@@ -23,7 +23,8 @@ struct LaunchOption {
 struct Launch {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids, mtu, sockets_peers;
-  bool help = false, share_memory = false, no_process_vm = false, rsockets = false, sockets = false;
+  bool help = false, share_memory = false, no_process_vm = false, packets = false, rsockets = false,
+       sockets = false;
   std::vector<std::pair<std::string, std::string>> environment;  // further variables
   std::span<const std::string> command;
 

@@ -26,6 +26,10 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run --sockets -- redis-server --port 7000 &
     $ weir run --sockets -- redis-benchmark -p 7000
 
+  What would go to another host, on this one, at its own address:
+    $ weir run --packets -- ib_write_bw &
+    $ weir run --packets -- ib_write_bw 192.0.2.7
+
   Two devices, with names that some programs expect:
     $ weir run --devices 2 --name mlx5_0 -- ibv_devices
 
@@ -41,6 +45,9 @@ Options:
   --no-process-vm
                  do without process_vm_readv and process_vm_writev, as where the kernel refuses them (some
                  containers): a thread of the target program copies instead; for tests
+  --packets      send RoCEv2 packets (UDP port 4791) to this host's own addresses, too, instead of using shared memory: to
+                 try and to watch (tcpdump -i lo udp port 4791) on one host what goes between two. Both ends need it.
+                 127.0.0.1 and ::1 stay with shared memory
   --sockets      change the program's TCP connections to RDMA, and back at any byte, if the peer runs this way, too, as
                  the same user on this host; all others stay TCP. WEIR_SOCKETS=trace reports each change, =report
                  a summary at exit, =off changes none; WEIR_SOCKETS_RULES='off port 22, on program redis-*, off' selects
@@ -57,8 +64,8 @@ Exit status: the command's own; 127 if it is not found, 126 if it cannot be run 
 are invalid.
 Sets these variables: LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path
 finds Weir's libraries too, to show the files about RDMA devices in /sys and /dev that programs read besides verbs,
-and for --share-memory, --sockets and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the
-options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+and for --share-memory, --sockets and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM and
+WEIR_PACKETS from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 }  // namespace
