@@ -1,11 +1,17 @@
 #include "link/abstract_socket.hpp"
 
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 namespace weir::link {
 namespace {
@@ -23,6 +29,10 @@ struct AbstractAddress {
   sockaddr_un address{};
   socklen_t bytes = 0;
 };
+
+// Numbers of Linux 5.3, which older headers do not have.
+constexpr std::uint16_t unix_diag_uid = 7;
+constexpr std::uint32_t udiag_show_uid = 0x40;
 
 UniqueFd seqpacket_socket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -42,6 +52,70 @@ std::expected<UniqueFd, int> connect_to_name(const std::string& name) {
   const AbstractAddress address(name);
   if (!socket || ::connect(socket.get(), address.get(), address.bytes) != 0) return std::unexpected(errno);
   return socket;
+}
+
+namespace {
+
+// The attributes of one socket of the answer.
+struct HeldName {
+  std::string_view name;
+  std::optional<uid_t> user;
+};
+HeldName read_attributes(const nlmsghdr& message) {
+  HeldName held;
+  const auto* const body = reinterpret_cast<const char*>(&message) + NLMSG_LENGTH(0);
+  auto* attribute = reinterpret_cast<const rtattr*>(body + NLMSG_ALIGN(sizeof(unix_diag_msg)));
+  auto left = static_cast<int>(message.nlmsg_len) - static_cast<int>(NLMSG_LENGTH(sizeof(unix_diag_msg)));
+  for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
+    const auto* const value = static_cast<const char*>(RTA_DATA(attribute));
+    if (attribute->rta_type == UNIX_DIAG_NAME) held.name = {value, RTA_PAYLOAD(attribute)};
+    if (attribute->rta_type == unix_diag_uid && RTA_PAYLOAD(attribute) == sizeof(uid_t)) {
+      uid_t user = 0;
+      std::memcpy(&user, value, sizeof user);
+      held.user = user;
+    }
+  }
+  return held;
+}
+
+bool ask_for_names(int socket) {
+  struct {
+    nlmsghdr header;
+    unix_diag_req body;
+  } request{};
+  request.header = {.nlmsg_len = sizeof request,
+                    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+                    .nlmsg_seq = 1,
+                    .nlmsg_pid = 0};
+  request.body.sdiag_family = AF_UNIX;
+  request.body.udiag_states = UINT32_MAX;
+  request.body.udiag_show = UDIAG_SHOW_NAME | udiag_show_uid;
+  return ::send(socket, &request, sizeof request, 0) == static_cast<ssize_t>(sizeof request);
+}
+
+}  // namespace
+
+std::vector<std::string> names_of_user(uid_t user, std::string_view prefix) {
+  constexpr int most_answers = 10'000;  // each has dozens of sockets
+  std::vector<std::string> names;
+  const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!socket || user == nobody_known || !ask_for_names(socket.get())) return names;
+  alignas(nlmsghdr) std::array<char, 32'768> answer;
+  for (int i = 0; i < most_answers; ++i) {
+    // The kernel answers at once, inside this call.
+    auto left = ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT);
+    if (left <= 0) return names;
+    for (auto* message = reinterpret_cast<const nlmsghdr*>(answer.data()); NLMSG_OK(message, left);
+         message = NLMSG_NEXT(message, left)) {
+      if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY) return names;  // the end, or an error
+      HeldName held = read_attributes(*message);
+      if (held.user != user || !held.name.starts_with('\0')) continue;
+      held.name.remove_prefix(1);
+      if (held.name.starts_with(prefix)) names.emplace_back(held.name);
+    }
+  }
+  return names;
 }
 
 std::string name_of_slot(unsigned slot) { return "weir-slot-" + std::to_string(slot); }

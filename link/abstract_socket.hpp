@@ -8,6 +8,8 @@
 
 #include <expected>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "link/unique_fd.hpp"
 
@@ -17,6 +19,10 @@ namespace weir::link {
 std::expected<UniqueFd, int> hold_name(const std::string& name);
 // The error: ECONNREFUSED, when nobody listens there; EAGAIN, when too many wait to be accepted.
 std::expected<UniqueFd, int> connect_to_name(const std::string& name);
+
+// The names that begin so and that processes of this user hold, as the kernel tells whose they are. Empty,
+// too, where it does not tell (before Linux 5.3, or without unix_diag).
+std::vector<std::string> names_of_user(uid_t user, std::string_view prefix);
 
 // "weir-slot-7": held by the process in that slot.
 std::string name_of_slot(unsigned slot);

@@ -104,6 +104,8 @@ class Port final : public verbs::ManagementPort {
   }
   bool is_ours(const verbs::GidBytes& address) override { return address != stranger; }
   // From another user's process, by its number.
+  void listens(std::uint32_t) override {}
+  void listens_no_more(std::uint32_t) override {}
   bool serve(const std::string& service) override { return services.emplace(service, serving).second; }
   std::optional<unsigned> other_user_serving(const std::string& service) override {
     return services.contains(service) ? std::optional(user_of_services) : std::nullopt;

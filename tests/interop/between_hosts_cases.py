@@ -74,6 +74,12 @@ DISTURBED = {
     "mtu_lowered": ("client", ["ip", "link", "set", "wire", "mtu", "600"], [GONE, r"weir: cannot send .*shorter packets than the path MTU"]),
 }
 
+# Beside stopped processes of the same user that have opened the port (4791 in the kernel's table of UDP sockets), another one serves. By
+# itself the kernel would send all packets of the client to one of the eight.
+STOPPED_BESIDE = ("for i in 1 2 3 4 5 6 7; do rping -s -p 730$i & all=\"$all $!\"; done; "
+                  "until [ $(cat /proc/net/udp /proc/net/udp6 | grep -c ':12B7 ') = 7 ]; do sleep 0.05; done; sleep 0.05; kill -STOP $all; "
+                  "exec rping -s -P -p {port}")
+
 # They share the port at either end, so most packets come to another process than the one they are for. The last listener starts when
 # the others have bound their ports.
 MANY = 100
@@ -90,6 +96,8 @@ def disturbed(by_name):
     for what, (end, command, expect) in DISTURBED.items():
         yield dataclasses.replace(case, name=f"between_hosts.disturbed.{what}", how="disturbed", killed="", disturbed=end,
                                   disturb=command, expect=expect, between_hosts="ipv4", in_shm=True)
+    yield Case("between_hosts.beside_stopped_processes", "served", ["sh", "-c", STOPPED_BESIDE], ["rping", "-c", "-a", "{host}", "-C", "50", "-V", "-v", "-p", "{port}"],
+               ready="rdma", expect=[r"ping data: rdma-ping-49: "], between_hosts="ipv4", in_shm=True)
     yield Case("between_hosts.many_processes", "served", ["sh", "-c", MANY_SERVERS], ["sh", "-c", MANY_CLIENTS], ready=f"rdma:{FIRST_PORT + MANY}",
                between_hosts="ipv4", in_shm=True, label="slow", limit_s=300)
 

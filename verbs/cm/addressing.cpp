@@ -212,7 +212,8 @@ int Agent::listen(Id& id, int backlog) {
   if (error == 0 && binding) error = ports_.listening(*binding);
   if (error == 0 && packets_ && binding && PacketCarrier::may_be_asked_from_elsewhere(id.local)) {
     // Programs on this host reach the listener, whatever prevents access from other hosts.
-    (void)packets_->open();
+    id.heard_of = packets_->open() == 0;
+    if (id.heard_of) packets_->listens(*binding);
   }
   if (error == 0) return 0;
   if (std::exchange(id.served, false)) packets_->stop_serving(*binding);

@@ -66,16 +66,17 @@ std::uint32_t starting_psn() { return std::random_device{}() & 0xffffff; }
 
 // The upper bits name the owning process: messages from other hosts arrive at any process of an address.
 std::uint32_t Agent::new_local_id() {
-  constexpr std::uint32_t lower = (1u << id_slot_shift) - 1;
+  constexpr std::uint32_t lower = (1u << verbs::communication_slot_shift) - 1;
   for (;;) {
-    const std::uint32_t id = std::uint32_t{link_.slot()} << id_slot_shift | (next_local_id_++ & lower);
+    const std::uint32_t id =
+        std::uint32_t{link_.slot()} << verbs::communication_slot_shift | (next_local_id_++ & lower);
     if (!ids_.contains(id)) return id;
   }
 }
 
 link::Slot Agent::owner_of(const CmMessage& message) const {
   const bool request = message.type == MessageType::req || message.type == MessageType::sidr_req;
-  if (!request) return static_cast<link::Slot>(message.remote_id >> id_slot_shift);
+  if (!request) return static_cast<link::Slot>(message.remote_id >> verbs::communication_slot_shift);
   const auto listener = ports_.find_listener(message.port_space, message.destination);
   return listener ? listener->slot : link::Slot{0};
 }
@@ -112,6 +113,7 @@ void Agent::destroy(Id& id) {
   }
   const link::NotCancelled whole;
   if (id.served) packets_->stop_serving(*id.binding);
+  if (id.heard_of) packets_->leaves(*id.binding);
   if (id.binding) ports_.release(*id.binding);
   delete &id;
 }

@@ -43,7 +43,6 @@ inline constexpr int max_on_the_way = 384;
 inline constexpr std::size_t max_own_events = 1024;
 // The limit of requests from other hosts that wait for a listener; one more is refused at once.
 inline constexpr int max_requests_waiting = 64;
-inline constexpr unsigned id_slot_shift = 22;
 
 class Agent {
  public:

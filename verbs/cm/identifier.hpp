@@ -50,7 +50,8 @@ struct Id : rdma_cm_id {
   Endpoint local, remote;
   std::optional<Devices::Place> place;
   std::optional<Binding> binding;
-  bool served = false;  // a listener that other users find
+  bool served = false;    // a listener that other users find
+  bool heard_of = false;  // and that other hosts' requests come to at once
   Sharing sharing;
   std::uint8_t type_of_service = 0;
   std::optional<std::uint8_t> ack_timeout;

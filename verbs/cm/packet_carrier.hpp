@@ -82,6 +82,9 @@ class PacketCarrier {
   // The same object for the same addresses, as long as it is held.
   link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote, std::uint64_t process = 0);
   // Lets other users of this host find a listener by its address and port. False: another process has them.
+  // Requests from other hosts come to this process at once. Each needs its own leaves().
+  void listens(const Binding& listener) { port_.listens(number_of(listener)); }
+  void leaves(const Binding& listener) { port_.listens_no_more(number_of(listener)); }
   bool serve(const Binding& listener) { return port_.serve(service_of(listener)); }
   // The other user whose program listens there, if one does.
   std::optional<unsigned> other_user_at(const Binding& listener) {
@@ -118,6 +121,9 @@ class PacketCarrier {
 
   link::NeighbourPtr host(const Addressing& addressing);  // mutex_ held
   static std::string service_of(const Binding& listener);
+  static std::uint32_t number_of(const Binding& listener) {
+    return static_cast<std::uint32_t>(wire::rdma_service_id(listener.port_space, listener.endpoint.port));
+  }
   void arrived(const verbs::ManagementRoute& came, std::span<const std::byte> bytes);
   void process_gone(std::uint64_t process);
   void transmit(const Addressing& to, std::span<const std::byte> mad);

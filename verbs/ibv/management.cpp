@@ -31,6 +31,8 @@ class Management final : public ManagementPort {
                                    mad);
   }
   bool is_ours(const GidBytes& address) override { return find_gid(gid_of(address)).has_value(); }
+  void listens(std::uint32_t service) override { nic_.network().listens(service); }
+  void listens_no_more(std::uint32_t service) override { nic_.network().listens_no_more(service); }
   bool serve(const std::string& service) override {
     return nic_.network().users() != nullptr && nic_.network().users()->listen(service);
   }

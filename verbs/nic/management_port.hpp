@@ -17,6 +17,10 @@
 
 namespace weir::verbs {
 
+// A communication's number, which the answers to it carry, begins with the slot of the process that chose it:
+// by this the port's packets find it (link/udp/steering_program.hpp).
+inline constexpr unsigned communication_slot_shift = 22;
+
 using GidBytes = std::array<std::uint8_t, 16>;
 
 // A datagram's source and destination and, between users of this host, the number of the other user's
@@ -38,6 +42,11 @@ class ManagementPort {
   virtual void send_management(const ManagementRoute& to, std::span<const std::byte> mad) = 0;
   // Whether that is an address of this host.
   virtual bool is_ours(const GidBytes& address) = 0;
+
+  // Requests from other hosts for that service (the lower half of its ID) are for this process, from the
+  // packets' way in on. After open_port(); each call needs its own listens_no_more().
+  virtual void listens(std::uint32_t service) = 0;
+  virtual void listens_no_more(std::uint32_t service) = 0;
 
   // Offers a service that programs of other users of this host find by name. False: another process has it.
   virtual bool serve(const std::string& service) = 0;

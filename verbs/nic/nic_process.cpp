@@ -237,6 +237,7 @@ void NicProcess::take_passed_on(std::span<const std::byte> body) {
                                       .traffic_class = from.traffic_class,
                                       .hop_limit = from.hop_limit};
   adapter_->take_packets({&datagram, 1});
+  network_->misled();
 }
 
 // ---- channels

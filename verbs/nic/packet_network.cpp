@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include "link/explain.hpp"
@@ -26,10 +27,11 @@ std::string text_of(const rnic::Gid& gid) {
 }
 
 namespace {
-std::uint64_t now_ns() {
+std::uint64_t ns_of(link::Clock::time_point at) {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(link::Clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count());
 }
+std::uint64_t now_ns() { return ns_of(link::Clock::now()); }
 bool says(const char* variable, const char* value) {
   const char* const said = ::secure_getenv(variable);
   return said != nullptr && std::strcmp(said, value) == 0;
@@ -124,8 +126,35 @@ link::Result<void> PacketNetwork::open() {
   auto watched = link_.watch((*opened)->descriptor(), [this] { packets_came(); });
   if (!watched) return watched;
   port_ = std::move(*opened);
+  steering_ = std::make_unique<link::Steering>(link::Steering::Options{
+      .socket = port_->descriptor(),
+      .port = wire::roce_port,
+      .slot = link_.slot(),
+      .shifts = {.queue_pair = rnic::qp_index_bits, .communication = communication_slot_shift},
+      .seed = std::random_device{}(),
+      .settle_later = [this] {
+        link_.at(link::Clock::now() + link::Steering::settle_time, [this] { settle_steering(); });
+      }});
   open_.store(port_.get(), std::memory_order_release);
+  steering_->look(link::Clock::now());
   return {};
+}
+
+void PacketNetwork::settle_steering() {
+  adapter_.receive_packets(rnic::Adapter::Patience::wait);
+  steering_->settle(link::Clock::now());
+}
+
+void PacketNetwork::listens(std::uint32_t service) {
+  if (open_.load(std::memory_order_acquire) != nullptr) steering_->listen(service);
+}
+
+void PacketNetwork::listens_no_more(std::uint32_t service) {
+  if (open_.load(std::memory_order_acquire) != nullptr) steering_->leave(service);
+}
+
+void PacketNetwork::misled() {
+  if (open_.load(std::memory_order_acquire) != nullptr) steering_->misled(link::Clock::now());
 }
 
 void PacketNetwork::packets_came() {
@@ -249,7 +278,9 @@ void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
   if (port == nullptr) return;
   receive_from_hosts(*port, sink);
-  if (polls) watch_.polled(now_ns());
+  const link::Clock::time_point now = link::Clock::now();
+  steering_->check(now);
+  if (polls) watch_.polled(ns_of(now));
 }
 
 void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
@@ -279,7 +310,8 @@ void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
 void PacketNetwork::receive_from_hosts(link::UdpPort& port, const rnic::HostPort::PacketSink& sink) {
   port.receive([&](std::span<const link::UdpArrival> arrivals) {
     from_hosts_.clear();
-    for (const link::UdpArrival& arrival : arrivals)
+    for (const link::UdpArrival& arrival : arrivals) {
+      if (steering_->take(arrival)) continue;
       from_hosts_.push_back({.bytes = arrival.payload,
                              .source = arrival.source,
                              .destination = arrival.destination,
@@ -288,6 +320,7 @@ void PacketNetwork::receive_from_hosts(link::UdpPort& port, const rnic::HostPort
                              .interface = arrival.interface,
                              .traffic_class = arrival.traffic_class,
                              .hop_limit = arrival.hop_limit});
+    }
     sink(from_hosts_);
   });
 }

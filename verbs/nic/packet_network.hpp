@@ -14,6 +14,7 @@
 #include <string>
 
 #include "link/same_host.hpp"
+#include "link/udp/steering.hpp"
 #include "link/udp/udp_port.hpp"
 #include "link/users/group_members.hpp"
 #include "link/users/user_port.hpp"
@@ -82,6 +83,11 @@ class PacketNetwork final : private PacketWatch::Port {
   std::size_t packets_in_run(const rnic::PacketRoute& route) const;
   void receive(const rnic::HostPort::PacketSink& sink);
   void event_wanted() { watch_.event_wanted(); }
+  // See ManagementPort.
+  void listens(std::uint32_t service);
+  void listens_no_more(std::uint32_t service);
+  // Another process had to pass on a packet of ours from the port that we share.
+  void misled();
 
   // Datagrams to queue pair 1, on the link's thread. Once, before open().
   using ManagementHandler = std::function<void(const ManagementRoute& came, std::span<const std::byte>)>;
@@ -100,6 +106,7 @@ class PacketNetwork final : private PacketWatch::Port {
   void finish_with_hosts();
   void explain_failure(int error, const rnic::PacketRoute& route);
   void packets_came();
+  void settle_steering();
   void wait_for_packets(bool) override;
   bool holds_packets() override;
   bool has_sleepers() override { return adapter_.has_armed_cq(); }
@@ -109,6 +116,7 @@ class PacketNetwork final : private PacketWatch::Port {
   rnic::Adapter& adapter_;
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;
+  std::unique_ptr<link::Steering> steering_;  // of that port; set before open_
   std::atomic<link::UdpPort*> open_{nullptr};
   PacketWatch watch_{*this};               // of that port
   std::unique_ptr<link::UserPort> users_;  // from open_to_other_users() on, as the next
