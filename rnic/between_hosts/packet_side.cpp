@@ -72,7 +72,8 @@ void PacketSide::set(QpState to) {
                                            .timeout = qp_.attributes.timeout,
                                            .retry_cnt = qp_.attributes.retry_cnt,
                                            .rnr_retry = qp_.attributes.rnr_retry,
-                                           .max_rd_atomic = qp_.attributes.max_rd_atomic};
+                                           .max_rd_atomic = qp_.attributes.max_rd_atomic,
+                                           .rate = qp_.attributes.rate};
   if (path_->requester)
     path_->requester->set(wanted);
   else if (to == QpState::rts)

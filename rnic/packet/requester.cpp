@@ -26,7 +26,9 @@ Requester::Requester(SendSource& source, Window& window, const RequesterAttribut
       ring_(first_ring),
       una_(attributes.first_psn),
       next_(attributes.first_psn),
-      beyond_(attributes.first_psn) {}
+      beyond_(attributes.first_psn) {
+  pacer_.set(attributes.rate);
+}
 
 Requester::~Requester() {
   stop_waiting();
@@ -48,6 +50,7 @@ void Requester::set(const RequesterAttributes& attributes) {
   attributes_.retry_cnt = attributes.retry_cnt;
   attributes_.rnr_retry = attributes.rnr_retry;
   attributes_.max_rd_atomic = attributes.max_rd_atomic;
+  if (attributes_.rate != attributes.rate) pacer_.set(attributes_.rate = attributes.rate);
 }
 
 // The ring grows at most to the depth of the send queue, which bounds the number of begun WQEs.
@@ -83,8 +86,9 @@ std::uint64_t Requester::probe_after_ns() const {
 std::optional<std::uint64_t> Requester::deadline_ns() const {
   if (failed_) return std::nullopt;
   if (rnr_until_ns_) return rnr_until_ns_;
-  if (una_ == beyond_ || waits_to_repeat()) return std::nullopt;
+  if (una_ == beyond_ || waits_to_repeat()) return paced_until_ns_;
   std::uint64_t deadline = probed_ns_ + probe_after_ns();
+  if (paced_until_ns_) deadline = std::min(deadline, *paced_until_ns_);
   if (attributes_.timeout != 0)
     deadline = std::min(deadline, since_ns_ + ack_timeout_ns(attributes_.timeout));
   if (resend_ns_) deadline = std::min(deadline, *resend_ns_);

@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "rnic/congestion/pacer.hpp"
 #include "rnic/memory/gather.hpp"
 #include "rnic/packet/outgoing.hpp"
 #include "rnic/packet/packet_counts.hpp"
@@ -37,6 +38,7 @@ struct RequesterAttributes {
   std::uint8_t retry_cnt = 7;
   std::uint8_t rnr_retry = 7;  // 7: for ever
   std::uint8_t max_rd_atomic = 1;
+  RateLimit rate = {};
 };
 
 class Requester {
@@ -47,7 +49,7 @@ class Requester {
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
-  // modify: timeout, retry_cnt, rnr_retry, max_rd_atomic may change while it runs.
+  // modify: timeout, retry_cnt, rnr_retry, max_rd_atomic and rate may change while it runs.
   void set(const RequesterAttributes&);
 
   // The next packet to be sent now. false: none; waits_for_window() says whether the window is why.
@@ -124,8 +126,8 @@ class Requester {
   bool waits_to_repeat() const { return waits_for_window_ && next_ == una_; }
 
   // sending.cpp
-  bool begin_next();
-  bool find_next();
+  bool begin_next(std::uint64_t now_ns);
+  bool find_next(std::uint64_t now_ns);
   bool may_send(const Outstanding&);
   bool others_are_next() const;
   void emit(std::uint32_t wqe, std::uint32_t index, std::uint32_t packets, Outgoing&, bool ack);
@@ -160,6 +162,9 @@ class Requester {
   // What it may send although others wait, as the window charges. If the window closes before that, its own
   // acknowledgements let it go on.
   std::uint64_t turn_left_ = 0;
+
+  Pacer pacer_;                                  // between messages; not of what is sent again
+  std::optional<std::uint64_t> paced_until_ns_;  // the next message waits for it
 
   // Timers; all that stand are in deadline_ns().
   std::uint64_t since_ns_ = 0;   // the last progress, timeout, or when something began to be outstanding

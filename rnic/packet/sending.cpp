@@ -30,6 +30,7 @@ bool is_local(SendOpcode opcode) {
 bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   const bool waited_to_repeat = waits_to_repeat();
   stop_waiting();
+  paced_until_ns_.reset();
   window_.advance(now_ns);
   if (rnr_until_ns_) on_time(now_ns);
   if (failed_ || rnr_until_ns_) return false;
@@ -37,7 +38,7 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
     probe_wanted_ = false;
     if (una_ < next_ && send_probe(out)) return true;
   }
-  if (failed_ || !find_next()) return false;
+  if (failed_ || !find_next(now_ns)) return false;
   const Outstanding& wqe = at(sending_);
   if (!may_send(wqe)) return false;
 
@@ -67,11 +68,11 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
 }
 
 // Finds the WQE of next_. Begins a new one if all begun WQEs are sent.
-bool Requester::find_next() {
+bool Requester::find_next(std::uint64_t now_ns) {
   for (;;) {
     if (static_cast<std::int32_t>(sending_ - completed_) < 0) sending_ = completed_;
     if (sending_ == begun_) {
-      if (!begin_next()) return false;
+      if (!begin_next(now_ns)) return false;
       continue;
     }
     Outstanding& wqe = at(sending_);
@@ -88,8 +89,12 @@ bool Requester::find_next() {
   }
 }
 
-bool Requester::begin_next() {
+bool Requester::begin_next(std::uint64_t now_ns) {
   if (source_.posted() == begun_) return false;
+  if (pacer_.due_ns() > now_ns) {
+    paced_until_ns_ = pacer_.due_ns();
+    return false;
+  }
   const WcStatus status = load(sending_wqe_, begun_);
   if (status != WcStatus::success) {
     push({next_, 0, 0, Answer::none, status});
@@ -113,6 +118,7 @@ bool Requester::begin_next() {
   const std::uint64_t packets =
       answer == Answer::atomic ? 1 : std::max<std::uint64_t>(1, (bytes + mtu - 1) / mtu);
   push({next_, static_cast<std::uint32_t>(packets), bytes, answer, WcStatus::success});
+  if (answer == Answer::acknowledgement && pacer_.limits()) pacer_.sent(bytes, now_ns);
   return true;
 }
 
@@ -131,12 +137,12 @@ bool Requester::may_send(const Outstanding& wqe) {
 
 bool Requester::others_are_next() const { return turn_left_ == 0 && window_.waiting() != 0; }
 
-// An acknowledgement is worth its packet when no later packet would ask for one, and often
+// An acknowledgement is worth its packet when no later packet would soon ask for one, and often
 // enough to move the window.
 bool Requester::wants_ack(const Outstanding& wqe, std::uint32_t index) const {
   if (since_ack_request_ + 1 >= most_packets_without_ack || rnr_retries_ != 0) return true;
   if (!window_.open() || others_are_next()) return true;
-  return index + 1 == wqe.packets && source_.posted() == sending_ + 1;
+  return index + 1 == wqe.packets && (pacer_.limits() || source_.posted() == sending_ + 1);
 }
 
 std::uint32_t Requester::packets_of_read(std::uint32_t index) const {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "rnic/congestion/pacer.hpp"
 #include "rnic/ethernet/rx_hash.hpp"
-#include "rnic/queue_pair/pacer.hpp"
 #include "rnic/queue_pair/send_queue.hpp"
 #include "rnic/types.hpp"
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "rnic/congestion/pacer.hpp"
 #include "rnic/datagrams/datagram.hpp"
 #include "rnic/queue_pair/kept_addresses.hpp"
-#include "rnic/queue_pair/pacer.hpp"
 #include "rnic/queue_pair/receive_side.hpp"
 #include "rnic/queue_pair/retry_pauses.hpp"
 #include "rnic/queue_pair/send_side.hpp"

@@ -1,6 +1,6 @@
 // Rate limits: when messages may be sent, on the test's own clock.
 #include "errors.hpp"
-#include "rnic/queue_pair/pacer.hpp"
+#include "rnic/congestion/pacer.hpp"
 
 namespace weir::rnic::test {
 namespace {

@@ -28,7 +28,7 @@ class Pacer {
     due_ns_ = 0;
   }
   // `path_kbps`: the static rate of the message's own path; 0: none.
-  bool limits(std::uint32_t path_kbps) const { return limit_.kbps != 0 || path_kbps != 0; }
+  bool limits(std::uint32_t path_kbps = 0) const { return limit_.kbps != 0 || path_kbps != 0; }
   // When the next message may begin; if in the past, now. 0: nothing rate-limited was sent.
   std::uint64_t due_ns() const { return due_ns_; }
   void sent(std::uint64_t bytes, std::uint64_t now_ns, std::uint32_t path_kbps = 0) {
