@@ -97,7 +97,9 @@ void Steering::give_program() {
   Published known = published();
   for (int i = 0; i < most_programs; ++i) {
     std::vector<sock_filter> code = program_of(known, options_.shifts);
-    const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+    sock_fprog program{};  // its padding, too, goes to the kernel, and valgrind minds
+    program.len = static_cast<unsigned short>(code.size());
+    program.filter = code.data();
     off_ = ::setsockopt(options_.socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program) != 0;
     if (off_) return;
     // Who published before ours was in force may have been given a program before it, which ours replaced.

@@ -31,6 +31,7 @@ NOT_RUN = {
     "cmake --build": "built already",
     "build/release/bin/weir stat": "runs until it is stopped; cli.stat_of_many looks at it",
     "weir run -- ib_write_bw": "two hosts; verbs.between_hosts has them",
+    "weir run --packets -- ib_write_bw": "the address is the reader's; interop.packets has it",
     "weir run --sockets --sockets-peers": "two hosts; interop.between_hosts.sockets has them",
     "weir run -- mckey": "two hosts; interop.between_hosts has them",
     "unshare ": "a shell within a shell; verbs.between_hosts does the same",
