@@ -19,9 +19,11 @@ namespace {
 
 constexpr std::string_view prefix = "weir-udp-", place_prefix = "weir-udp-at-",
                            service_prefix = "weir-udp-for-";
-constexpr std::uint16_t likely_spread = 8;     // how far from the end of the list a newcomer is sought first
-constexpr std::uint16_t few = 64, all = 1024;  // places of the second round, and of the third
-constexpr int most_programs = 4;               // given in a row, while others publish at the same time
+constexpr std::uint16_t likely_spread = 8;  // how far from the end of the list a newcomer is sought first
+constexpr std::uint16_t unknown = 64;       // processes that have published nothing yet, at most
+constexpr std::uint16_t most_places = 1024;
+constexpr std::size_t least_known = 8;  // a program of that many fits anywhere
+constexpr int most_programs = 4;        // given in a row, while others publish at the same time
 
 std::string name_of(std::string_view kind, Slot slot, std::uint32_t number) {
   return std::string(kind) + std::to_string(slot) + "-" + std::to_string(number);
@@ -74,7 +76,7 @@ std::optional<std::uint16_t> Steering::place() const {
 Steering::Published Steering::published() {
   Published known;
   for (const std::string& name : names_of_user(::geteuid(), prefix)) {
-    if (const auto at = read_name(name, place_prefix); at && at->second < all)
+    if (const auto at = read_name(name, place_prefix); at && at->second < most_places)
       known.places.push_back({at->first, static_cast<std::uint16_t>(at->second)});
     if (const auto listens = read_name(name, service_prefix)) known.services.push_back(*listens);
   }
@@ -83,24 +85,37 @@ Steering::Published Steering::published() {
   return known;
 }
 
-std::vector<sock_filter> Steering::program_of(const Published& known, SlotShifts shifts) {
+std::vector<sock_filter> Steering::program_of(const Published& known) const {
   std::vector<ServicePlace> services;
   for (const auto& [slot, service] : known.services) {
     const auto at = std::ranges::find(known.places, slot, &PortPlace::slot);
-    if (at != known.places.end()) services.push_back({service, at->place});
+    if (at != known.places.end() && services.size() < most_known_) services.push_back({service, at->place});
   }
-  return steering_program(known.places, services, shifts);
+  const std::size_t count = std::min(known.places.size(), most_known_);
+  return steering_program(std::span(known.places).first(count), services, options_.shifts);
+}
+
+// 0, or an errno.
+int Steering::give(std::vector<sock_filter> code) const {
+  sock_fprog program{};  // its padding, too, goes to the kernel, and valgrind minds
+  program.len = static_cast<unsigned short>(code.size());
+  program.filter = code.data();
+  const int given =
+      ::setsockopt(options_.socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+  return given == 0 ? 0 : errno;
 }
 
 // A program for nobody also steers probes.
 void Steering::give_program() {
   Published known = published();
   for (int i = 0; i < most_programs; ++i) {
-    std::vector<sock_filter> code = program_of(known, options_.shifts);
-    sock_fprog program{};  // its padding, too, goes to the kernel, and valgrind minds
-    program.len = static_cast<unsigned short>(code.size());
-    program.filter = code.data();
-    off_ = ::setsockopt(options_.socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program) != 0;
+    int error = give(program_of(known));
+    // net.core.optmem_max limits its size.
+    while (error == ENOMEM && most_known_ > least_known) {
+      most_known_ /= 2;
+      error = give(program_of(known));
+    }
+    off_ = error != 0;
     if (off_) return;
     // Who published before ours was in force may have been given a program before it, which ours replaced.
     Published now = published();
@@ -124,7 +139,9 @@ bool Steering::begin(Clock::time_point now) {
   give_program();
   if (off_) return false;
   looking_ = true;
-  const auto others = static_cast<std::uint16_t>(std::min<std::size_t>(published().places.size(), all / 2));
+  second_round_ = false;
+  const auto others =
+      static_cast<std::uint16_t>(std::min<std::size_t>(published().places.size(), most_places / 2));
   // A newcomer is the last of the list; who was moved is before its old place. (Who is alone gets all
   // probes.)
   const std::uint16_t from = !place_ && others > likely_spread ? others - likely_spread : 0;
@@ -150,7 +167,7 @@ bool Steering::take(const UdpArrival& arrival) {
   if (ntohl(probe.magic) != probe_magic) return false;
   const std::uint16_t place = ntohs(probe.place), copy = ntohs(probe.copy);
   const std::lock_guard lock(mutex_);
-  if (ntohl(probe.nonce) != nonce_ || !is_loopback(arrival.source) || copy >= copies || place >= all)
+  if (ntohl(probe.nonce) != nonce_ || !is_loopback(arrival.source) || copy >= copies || place >= most_places)
     return true;
   came_[place] |= static_cast<std::uint16_t>(1u << copy);
   return true;
@@ -173,14 +190,14 @@ void Steering::settle(Clock::time_point now) {
       looked_ = now;
       return publish(*place);
     }
-    if (below_ >= all) {
+    if (second_round_) {
       looking_ = false;
+      lost_ = true;  // what was published before may still be right
       pause_ = longest_pause;
-      place_.reset();
-      name_.reset();
       return;
     }
-    below_ = below_ < few ? few : all;
+    second_round_ = true;
+    below_ += unknown;
     probe_all(0, below_);
   }
   options_.settle_later();
@@ -190,7 +207,7 @@ void Steering::publish(std::uint16_t place) {
   const bool changed = !name_ || place_ != place;
   pause_ = changed ? check_interval : std::min(2 * pause_ + check_interval, longest_pause);
   place_ = place;
-  checking_ = false;
+  checking_ = lost_ = false;
   if (changed) {
     name_.reset();
     if (auto held = hold_name(name_of(place_prefix, options_.slot, place))) name_ = std::move(*held);
@@ -229,7 +246,7 @@ void Steering::check(Clock::time_point now) {
       probe_all(*place_, *place_ + 1);
       return;
     }
-    if (missed) pause_ = {};
+    if (missed && !lost_) pause_ = {};
     if (!begin(now)) return;
   }
   options_.settle_later();

@@ -89,7 +89,8 @@ class Steering final : private ForkAware {
     bool operator==(const Published&) const = default;
   };
   static Published published();
-  static std::vector<sock_filter> program_of(const Published& known, SlotShifts shifts);
+  std::vector<sock_filter> program_of(const Published& known) const;
+  int give(std::vector<sock_filter> program) const;
 
   void lock_for_fork() override { mutex_.lock(); }
   void unlock_after_fork() override { mutex_.unlock(); }
@@ -108,8 +109,9 @@ class Steering final : private ForkAware {
   };
   std::map<std::uint32_t, Service> services_;
   bool off_ = false;  // the kernel takes no program
+  std::size_t most_known_ = max_steered;
   // The round under way.
-  bool looking_ = false;
+  bool looking_ = false, second_round_ = false;
   std::uint16_t below_ = 0;  // places below this were probed, or those that are likely
   std::uint32_t nonce_;
   std::map<std::uint16_t, std::uint16_t> came_;  // place -> which copies
@@ -117,6 +119,7 @@ class Steering final : private ForkAware {
   Clock::time_point looked_{};
   std::chrono::milliseconds pause_{0};  // until the next one: longer while they change nothing
   bool checking_ = false;               // probes of place_ are under way
+  bool lost_ = false;                   // the last one found nothing: probes are lost
   std::atomic<Clock::rep> next_check_{0};
   ForkRegistration fork_registration_{*this};
 };

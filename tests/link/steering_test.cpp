@@ -213,6 +213,49 @@ TEST_F(SteeringTest, who_looks_in_vain_looks_more_and_more_seldom) {
   EXPECT_LT(rounds, 10);
 }
 
+// 20,480 bytes was net.core.optmem_max up to Linux 6.7, and instructions of the kernel's own are as long.
+TEST(SteeringProgram, of_the_most_processes_is_not_too_long_for_older_kernels) {
+  std::vector<PortPlace> places;
+  for (std::uint16_t i = 0; i < 2 * max_steered; ++i) places.push_back({Slot(i + 1), i});
+  EXPECT_LT(steering_program(places, {}, shifts).size() * sizeof(sock_filter), 16'384u);
+}
+
+TEST_F(SteeringTest, takes_as_many_processes_as_it_says) {
+  std::vector<PortPlace> places;
+  std::vector<ServicePlace> services;
+  for (std::uint16_t i = 0; i < 1000; ++i) {
+    places.push_back({Slot(i + 1), i});
+    services.push_back({i, i});
+  }
+  const auto only = start(8);
+  std::vector<sock_filter> code = steering_program(places, services, shifts);
+  sock_fprog program{};
+  program.len = static_cast<unsigned short>(code.size());
+  program.filter = code.data();
+  EXPECT_EQ(
+      ::setsockopt(only->port->descriptor(), SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program),
+      0);
+  EXPECT_EQ(come_to(*only, packet_to(queue_pair_of(1))), 10);
+}
+
+// Its probes do not come back, as where a flood fills the socket or loopback is down.
+TEST_F(SteeringTest, a_process_that_loses_its_probes_keeps_its_place_and_seldom_looks) {
+  const auto only = start(8);
+  int rounds = 0;
+  for (int i = 0; i < 1000; ++i) {
+    now_ += Steering::check_interval;
+    only->port->receive([](auto) {});  // lost
+    only->steering->check(now_);
+    rounds += only->settle_wanted ? 1 : 0;
+    while (std::exchange(only->settle_wanted, false)) {
+      only->port->receive([](auto) {});
+      only->steering->settle(now_);
+    }
+  }
+  EXPECT_EQ(only->steering->place(), 0);
+  EXPECT_LT(rounds, 15) << "in 100 s";
+}
+
 TEST_F(SteeringTest, a_probe_from_another_address_or_with_another_number_is_nobodys) {
   const auto only = start(8), other = start(9);
   const PlaceProbe forged{htonl(probe_magic), htonl(1), htons(0), htons(0)};
