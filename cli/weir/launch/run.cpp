@@ -45,9 +45,9 @@ Options:
   --no-process-vm
                  do without process_vm_readv and process_vm_writev, as where the kernel refuses them (some
                  containers): a thread of the target program copies instead; for tests
-  --packets      send RoCEv2 packets (UDP port 4791) to this host's own addresses, too, instead of using shared memory: to
-                 try and to watch (tcpdump -i lo udp port 4791) on one host what goes between two. Both ends need it.
-                 127.0.0.1 and ::1 stay with shared memory
+  --packets      send RoCEv2 packets (UDP port 4791) to this host's own addresses, too, instead of using shared memory:
+                 to try and to watch (tcpdump -i lo udp port 4791) on one host what goes between two. Both ends need
+                 it. 127.0.0.1 and ::1 stay with shared memory
   --sockets      change the program's TCP connections to RDMA, and back at any byte, if the peer runs this way, too, as
                  the same user on this host; all others stay TCP. WEIR_SOCKETS=trace reports each change, =report
                  a summary at exit, =off changes none; WEIR_SOCKETS_RULES='off port 22, on program redis-*, off' selects
