@@ -81,10 +81,10 @@ class PacketCarrier {
   int open();
   // The same object for the same addresses, as long as it is held.
   link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote, std::uint64_t process = 0);
-  // Lets other users of this host find a listener by its address and port. False: another process has them.
-  // Requests from other hosts come to this process at once. Each needs its own leaves().
+  // Requests of other hosts for that listener come to this process at once. Each needs its own leaves().
   void listens(const Binding& listener) { port_.listens(number_of(listener)); }
   void leaves(const Binding& listener) { port_.listens_no_more(number_of(listener)); }
+  // Lets other users of this host find a listener by its address and port. False: another process has them.
   bool serve(const Binding& listener) { return port_.serve(service_of(listener)); }
   // The other user whose program listens there, if one does.
   std::optional<unsigned> other_user_at(const Binding& listener) {
