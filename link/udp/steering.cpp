@@ -158,8 +158,6 @@ void Steering::look(Clock::time_point now) {
   options_.settle_later();
 }
 
-void Steering::misled(Clock::time_point now) { look(now); }
-
 bool Steering::take(const UdpArrival& arrival) {
   PlaceProbe probe;
   if (arrival.payload.size() != sizeof probe) return false;

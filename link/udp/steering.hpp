@@ -13,7 +13,7 @@
 //
 // When a process ends, the kernel moves the last socket of the list to its place. The process that this
 // happens to finds out because a probe that it sends now and then does not come back, or because another
-// process passes a datagram on to it (misled()), and looks for its place anew. Until then the kernel chooses
+// process passes a datagram on to it, and looks for its place anew. Until then the kernel chooses
 // for it as it would without a program.
 //
 // Threading: any thread. Nothing waits. Where the kernel takes no program, or nothing comes through loopback,
@@ -55,15 +55,14 @@ class Steering final : private ForkAware {
   };
   explicit Steering(Options options);
 
-  // Begins to look for our place. Not while it is already looking.
+  // Begins to look for our place: once to begin with, and when a datagram for us came to another process. Not
+  // while it is already looking, nor soon after a round that changed nothing.
   void look(Clock::time_point now);
   // Every arrival of the port's. True: it was a probe, and is nobody else's business.
   bool take(const UdpArrival& arrival);
   void settle(Clock::time_point now);
   // After arrivals were taken; cheap. Checks now and then that our place is still ours.
   void check(Clock::time_point now);
-  // A datagram for us came to another process.
-  void misled(Clock::time_point now);
 
   // Requests for that service are for this process. Each listen() needs its own leave(). A process publishes
   // max_services at most.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/mad.hpp"
+
 namespace weir::link {
 namespace {
 
@@ -15,7 +17,6 @@ constexpr std::uint32_t least_packet = 16;     // a BTH and an ICRC
 constexpr std::uint32_t destination_at = 4, mad_at = 20, attribute_at = mad_at + 16, local_at = mad_at + 24,
                         remote_at = local_at + 4, service_at = local_at + 12,
                         management_bytes = service_at + 4;
-constexpr std::uint32_t request = 0x10, lookup_request = 0x17, lookup_answer = 0x18;
 
 sock_filter say(unsigned code, std::uint32_t k) { return {static_cast<std::uint16_t>(code), 0, 0, k}; }
 sock_filter jump(unsigned test, std::uint32_t k, unsigned if_so, unsigned else_over) {
@@ -80,19 +81,18 @@ std::vector<sock_filter> steering_program(std::span<const PortPlace> places,
       jump(BPF_JGE, management_bytes, 1, 0),
       answer(nowhere),
       half(attribute_at),
-      jump(BPF_JEQ, request, 2, 0),
-      jump(BPF_JEQ, lookup_request, 1, 0),
+      jump(BPF_JEQ, wire::CmReq::attribute, 2, 0),
+      jump(BPF_JEQ, wire::CmSidrReq::attribute, 1, 0),
       over(1),
       over(6),  // to the requests
-      jump(BPF_JEQ, lookup_answer, 0, 2),
+      jump(BPF_JEQ, wire::CmSidrRep::attribute, 0, 2),
       word(local_at),
       over(1),
       word(remote_at),
       shifted(shifts.communication),
-      over(requests.size()),  // to the slots
+      over(requests.size() + 1),  // to the slots, past the shift of a queue pair number
   };
   append(management, requests);
-  append(management, slots);
 
   Code code = {length(),       jump(BPF_JEQ, sizeof(PlaceProbe), 0, 5),
                word(0),        jump(BPF_JEQ, probe_magic, 0, 2),

@@ -195,7 +195,7 @@ TEST_F(SteeringTest, a_process_whose_datagrams_come_to_others_finds_its_new_plac
   const auto second = start(9), third = start(10);
   first.reset();
   now_ += Steering::check_interval;
-  third->steering->misled(now_);
+  third->steering->look(now_);
   settle(*third);
   EXPECT_EQ(third->steering->place(), 0);
 }
@@ -206,7 +206,7 @@ TEST_F(SteeringTest, who_looks_in_vain_looks_more_and_more_seldom) {
   int rounds = 0;
   for (int i = 0; i < 1000; ++i) {
     now_ += std::chrono::milliseconds(10);
-    only->steering->misled(now_);
+    only->steering->look(now_);
     rounds += only->settle_wanted ? 1 : 0;
     settle(*only);
   }

@@ -154,7 +154,7 @@ void PacketNetwork::listens_no_more(std::uint32_t service) {
 }
 
 void PacketNetwork::misled() {
-  if (open_.load(std::memory_order_acquire) != nullptr) steering_->misled(link::Clock::now());
+  if (open_.load(std::memory_order_acquire) != nullptr) steering_->look(link::Clock::now());
 }
 
 void PacketNetwork::packets_came() {
