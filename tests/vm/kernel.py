@@ -10,7 +10,7 @@ import tempfile
 # directions (impair() in run_wire.py).
 MODULES = ["virtio_pci", "virtio_net", "virtio_rng", "9p", "9pnet_virtio", "overlay", "af_packet",
            "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm",
-           "sch_netem", "sch_ingress", "cls_matchall", "act_mirred", "ifb"]
+           "sch_netem", "sch_ingress", "sch_prio", "cls_flower", "act_mirred", "ifb"]
 NEEDED = ["qemu-system-x86_64", "busybox", "cpio", "depmod", "modprobe", "dpkg-deb", "apt-get", "rdma"]
 HERE = pathlib.Path(__file__).resolve().parent
 

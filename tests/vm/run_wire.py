@@ -7,6 +7,7 @@ The wire is a tap in a network namespace of this run's own, so no privilege is n
 """
 import argparse
 import ipaddress
+import itertools
 import os
 import pathlib
 import re
@@ -81,12 +82,18 @@ class Guest:
         raise Expired(f"no GID of the guest has the address {address}:\n{listed}")
 
     def impair(self, netem):
-        """Lets netem have what leaves the guest's interface, and what comes to it; "": no longer."""
+        """Lets netem have the RoCEv2 packets that leave the guest's interface, and those that come to it; "": no longer.
+
+        Not the rest. What comes has passed the check of its TCP checksum by then, so that the connections of agent.py and of the
+        programs would take what netem corrupts.
+        """
         commands = ["tc qdisc del dev eth0 root", "tc qdisc del dev eth0 ingress", "tc qdisc del dev ifb0 root"]
         if netem:
-            commands = [f"tc qdisc add dev eth0 root netem {netem}", f"tc qdisc add dev ifb0 root netem {netem}", "ip link set ifb0 up",
-                        "tc qdisc add dev eth0 ingress",
-                        "tc filter add dev eth0 ingress matchall action mirred egress redirect dev ifb0"]
+            roce = [f"protocol {version} flower ip_proto udp dst_port 4791" for version in ("ip", "ipv6")]
+            commands = ["tc qdisc add dev eth0 root handle 1: prio bands 4", f"tc qdisc add dev eth0 parent 1:4 netem {netem}",
+                        f"tc qdisc add dev ifb0 root netem {netem}", "ip link set ifb0 up", "tc qdisc add dev eth0 ingress",
+                        *(f"tc filter add dev eth0 parent 1: {each} classid 1:4" for each in roce),
+                        *(f"tc filter add dev eth0 ingress {each} action mirred egress redirect dev ifb0" for each in roce)]
         self.must(" && ".join(commands))
 
     def must(self, script):
@@ -142,8 +149,16 @@ class Wire:
         ip("link", "set", TAP, "mtu", str(mtu))
         self.guest.must(f"ip link set eth0 mtu {mtu}")
 
-    def run(self, case, serves, port):
+    def run(self, case, serves, ports):
         """What went wrong; empty: nothing."""
+        problem = self.run_once(case, serves, next(ports))
+        if not problem or "loss" not in case.wire:
+            return problem
+        # The last acknowledgement may have been lost. Nobody repeats it when the guest's program has ended, on any NIC.
+        print(f"{case.name}, {serves} serves, once more: {problem}", flush=True)
+        return self.run_once(case, serves, next(ports))
+
+    def run_once(self, case, serves, port):
         self.set_mtu(case.mtu)
         if not case.wire:
             return self.run_programs(case, serves, port)
@@ -188,24 +203,27 @@ def inside(arguments):
         return SKIPPED
     wanted = [case for case in wire_cases.CASES if not arguments.case or case.name in arguments.case]
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-vm-"))
-    failed, guest, port = 0, None, 20000
+    failed, guest, ports = [], None, itertools.count(20001)
     try:
         guest = Guest(booted, arguments.build.resolve(), arguments.seconds)
         wire = Wire(arguments.build.resolve(), guest, scratch)
         for case in wanted:
             for serves in ("weir", "guest"):
-                port += 1
                 began = time.monotonic()
-                problem = wire.run(case, serves, port)
-                failed += problem != ""
-                print(f"{'FAILED' if problem else 'passed'} {case.name}, {serves} serves, {time.monotonic() - began:.1f} s: {problem}".rstrip(": "), flush=True)
+                problem = wire.run(case, serves, ports)
+                what = f"{case.name}, {serves} serves"
+                if problem:
+                    failed.append(f"{what}: {problem.splitlines()[0]}")
+                print(f"{'FAILED' if problem else 'passed'} {what}, {time.monotonic() - began:.1f} s: {problem}".rstrip(": "), flush=True)
     except Expired as error:
-        print(f"FAILED: {error}")
-        failed += 1
+        failed.append(str(error))
     finally:
         if guest is not None:
             guest.end()
         shutil.rmtree(scratch, ignore_errors=True)
+    # Once more at the end, which is what is kept of a long log.
+    for each in failed:
+        print(f"FAILED {each}")
     return 1 if failed else 0
 
 
