@@ -312,6 +312,10 @@ void Adapter::process_gone(std::uint64_t process) {
   for_each_qp([&](QueuePair& qp) { qp.process_gone(process); });
 }
 
+void Adapter::finish_packets() {
+  for_each_qp([](QueuePair& qp) { qp.finish_packets(); });
+}
+
 // Receives that a killed process had taken from our SRQs and not completed go back to them.
 void Adapter::reclaim_from_srqs(Slot dead) {
   const std::lock_guard lock(mutex_);

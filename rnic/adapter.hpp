@@ -92,6 +92,7 @@ class Adapter {
   void raise_cq(std::uint32_t index);  // wake the channel of our own CQ
   void peer_gone(Slot);
   void process_gone(std::uint64_t process);  // of another user, reached by packets
+  void finish_packets();                     // our process ends
   void service();                            // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
   // No queue pair was ever made above this index.

@@ -88,6 +88,7 @@ void PacketSide::close() {
   }
   if (closed == nullptr) return;
   const std::lock_guard lock(closed->arriving);
+  repeat_last_acknowledgement(*closed);
   closed->responder.reset();
   closed->unreliable_responder.reset();
   closed->target.disconnect();
@@ -95,6 +96,28 @@ void PacketSide::close() {
   if (closed->window == nullptr) return;
   if (closed->in_line) closed->window->line.leave(qp_.queue_pair);
   if (closed->window->lets_somebody_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
+}
+
+void PacketSide::finish() {
+  const std::shared_ptr<PacketPath> path = current();
+  if (path == nullptr || !path->arriving.lock_soon()) return;
+  const std::lock_guard lock(path->arriving, std::adopt_lock);
+  repeat_last_acknowledgement(*path);
+}
+
+// With `arriving` held. A peer that has missed it sends its request again, and from now on nobody would
+// answer. Programs often end right after the last message. Between processes of one host nothing is lost.
+void PacketSide::repeat_last_acknowledgement(PacketPath& path) {
+  constexpr int copies = 2;
+  if (!path.responder || path.route.process != 0) return;
+  packet::Outgoing packet;
+  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
+  for (int copy = 0; copy < copies; ++copy) {
+    path.responder->acknowledge_again();
+    if (!path.responder->acknowledges_next() || !path.responder->next_packet(packet)) return;
+    batch.add(packet);
+  }
+  batch.send();
 }
 
 bool PacketSide::others_may_send() const {

@@ -61,10 +61,13 @@ class PacketSide {
   std::shared_ptr<PacketPath> receive(const ArrivedPacket&);
   // After a batch of arrived packets: sends answers to requests.
   void answer(PacketPath&);
+  // The process ends. Waits for nobody.
+  void finish();
 
  private:
   bool may_send() const;
   void acknowledge_in(PacketBatch&, PacketPath&);
+  void repeat_last_acknowledgement(PacketPath&);
   void run_timer(std::uint64_t now_ns);
   void count_sends();
   void count_answers(PacketPath&, std::uint64_t sent, std::uint64_t again);

@@ -47,6 +47,8 @@ class Responder {
   bool has_packet() const;
   // The next is an ACK or a NAK: there are no responses in front of it.
   bool acknowledges_next() const { return responses_.empty() && (negative_ || ack_owed_); }
+  // next_packet() gives the last acknowledgement again, unless data or a NAK was the last answer.
+  void acknowledge_again();
   // Memory of a READ response that next_packet() gave cannot be read: it was not sent. NAK 3.
   void unreadable(const Outgoing&);
 
@@ -106,6 +108,7 @@ class Responder {
   std::deque<Remembered> remembered_;
   std::deque<Response> responses_;
   bool ack_owed_ = false;
+  bool ack_was_last_ = false;             // of the answers
   bool silent_ = false;                   // the gap was answered: nothing more until the expected PSN comes
   std::optional<std::uint8_t> negative_;  // a NAK's syndrome, of PSN expected_
   struct Fatal {

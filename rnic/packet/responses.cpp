@@ -17,9 +17,15 @@ Operation response_operation(bool first, bool last) {
 
 bool Responder::has_packet() const { return !responses_.empty() || negative_ || ack_owed_; }
 
+void Responder::acknowledge_again() { ack_owed_ = ack_owed_ || (ack_was_last_ && !fatal_); }
+
 bool Responder::next_packet(Outgoing& out) {
-  if (!responses_.empty() && next_response(out)) return true;
+  if (!responses_.empty() && next_response(out)) {
+    ack_was_last_ = false;
+    return true;
+  }
   if (!negative_ && !ack_owed_) return false;
+  ack_was_last_ = !negative_;
   wire::Packet packet;
   Psn psn(expected_.value() - 1);
   if (negative_) {

@@ -450,6 +450,41 @@ TEST_F(TwoHosts, a_reset_queue_pair_answers_nothing_and_goes_to_this_host_afterw
   EXPECT_TRUE(wire.empty());
 }
 
+// The acknowledgement is lost, and nobody will answer when the sender asks again.
+TEST_F(TwoHosts, a_queue_pair_that_ends_acknowledges_the_last_message_again) {
+  const auto loses_an_acknowledgement = [&] {
+    connect_hosts();
+    Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+    ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+    deliver(std::exchange(wire, {}).front());
+    wire.clear();
+  };
+  const std::vector<std::pair<std::string, std::function<void()>>> ends = {
+      {"reset", [&] { ASSERT_TRUE(b->modify(QpState::reset)); }},
+      {"destroyed", [&] { b.reset(); }},
+      {"its process ends", [&] { b_nic.adapter().finish_packets(); }}};
+  for (const auto& [what, end] : ends) {
+    SCOPED_TRACE(what);
+    loses_an_acknowledgement();
+    EXPECT_FALSE(a->poll_send());
+    end();
+    EXPECT_EQ(wire.size(), 2u);
+    carry();
+    EXPECT_TRUE(completed(a->poll_send(), 1));
+  }
+}
+
+// An acknowledgement of a READ without its data would say that the data was lost.
+TEST_F(TwoHosts, a_queue_pair_that_ends_says_nothing_if_data_was_its_last_answer) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  ASSERT_EQ(a->read(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  carry();
+  ASSERT_TRUE(b->modify(QpState::reset));
+  EXPECT_TRUE(wire.empty());
+}
+
 TEST_F(TwoHosts, queue_pairs_drain_before_they_stand_in_sqd) {
   connect_hosts();
   Memory from(a_nic, 4096, all_access, Reach::mapped), to(b_nic, 4096, all_access, Reach::mapped);

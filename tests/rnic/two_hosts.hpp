@@ -28,6 +28,8 @@ class TwoHosts : public TwoNics {
     a_nic.on_packets = [this](const PacketRoute& route, auto runs) { take(route, runs); };
     b_nic.on_packets = a_nic.on_packets;
   }
+  // Ends may speak when they are destroyed, which is after our wire.
+  ~TwoHosts() override { a_nic.on_packets = b_nic.on_packets = {}; }
 
   void connect_hosts(const EndpointOptions& a_options = {}, const EndpointOptions& b_options = {}) {
     a = std::make_unique<Endpoint>(a_nic, a_options);

@@ -321,6 +321,7 @@ TEST_F(XrcHosts, a_packet_that_does_not_fit_its_message_harms_no_memory) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
+    wire.clear();
     XrcPair pair(a_nic, b_nic, 7, paths());
     from.fill(8);
     into.clear();

@@ -76,7 +76,9 @@ void PacketNetwork::finish_with_hosts() {
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
   if (port == nullptr) return;
   constexpr int most_rounds = 64;  // more than a socket holds, should it turn nothing away
-  adapter_.receive_packets(rnic::Adapter::Patience::wait);  // while answers still go out as they should
+  // While packets still go out as they should:
+  adapter_.receive_packets(rnic::Adapter::Patience::wait);
+  adapter_.finish_packets();
   port->turn_arrivals_away();
   pollfd arrived{port->descriptor(), POLLIN, 0};
   for (int round = 0; round < most_rounds && ::poll(&arrived, 1, 0) > 0; ++round)
