@@ -76,14 +76,18 @@ TEST_F(Dial, a_socket_that_is_closed_meanwhile_ends_the_attempt) {
 }
 
 TEST_F(Dial, a_lookup_that_is_cancelled_is_an_error) {
+  constexpr int tries = 100;  // the resolver's thread may find the name before we cancel
   std::error_code error;
-  std::optional<tcp::resolver::results_type> found;
-  asio::co_spawn(io, find_host(resolver, "localhost", 1, error),
-                 [&](const std::exception_ptr&, tcp::resolver::results_type what) { found = what; });
-  io.run_one();  // begins the lookup
-  resolver.cancel();
-  io.run();
-  ASSERT_TRUE(found);
+  for (int i = 0; i < tries && !error; ++i) {
+    std::optional<tcp::resolver::results_type> found;
+    asio::co_spawn(io, find_host(resolver, "localhost", 1, error),
+                   [&](const std::exception_ptr&, tcp::resolver::results_type what) { found = what; });
+    io.run_one();  // begins the lookup
+    resolver.cancel();
+    io.run();
+    io.restart();
+    ASSERT_TRUE(found);
+  }
   EXPECT_EQ(error, asio::error::operation_aborted);
 }
 
