@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <mutex>
 
 #include "sockets/connection_objects.hpp"
@@ -29,6 +31,13 @@ void in_child() {
 void watch_forks() {
   static const bool once = ::pthread_atfork(ConnectionObjects::before_fork,
                                             ConnectionObjects::after_fork_in_parent, in_child) == 0;
+  (void)once;
+}
+
+// The NIC registered its own end when the first connection to another host was made; what is registered later
+// runs before it.
+void part_before_device_ends() {
+  static const bool once = std::atexit([] { Connections::part_all(false); }) == 0;
   (void)once;
 }
 
@@ -94,6 +103,7 @@ void Connections::set_born(int fd) {
 
 void Connections::consider(int fd, Connection& it) {
   const Connection::Next next = it.consider(fd);
+  if (it.far_ && it.engaged()) part_before_device_ends();
   if (next == Connection::Next::nothing) return;
   const int before = errno;
   switch (next) {
@@ -133,7 +143,8 @@ void Connections::leave_before_fork() {
 }
 
 void Connections::part_all(bool by_exec) {
-  if (settings().peers.empty()) return;
+  static std::atomic<bool> parted = false;
+  if (settings().peers.empty() || (!by_exec && parted.exchange(true))) return;
   ConnectionObjects::each_once([&](int fd, Connection& it) {
     if (by_exec && (system_calls().fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return;
     if (it.record().holders.load() == 1) it.part(fd, true);

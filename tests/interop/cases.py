@@ -242,6 +242,8 @@ RSOCKETS += SOCKETS
 
 # The same between two hosts that name each other; and if one end does not, or names other networks.
 TALK = ["python3", "{here}/programs/sockets_talk.py"]
+ENDS_OPEN = [["python3", "{here}/programs/ends_open.py", end, "{host}", "{port}"] for end in ("serve", "tell")]
+ENDED = {"expect_server": [r"^3000000 bytes, then the end$"]}
 ASKED = ["--sockets", "--sockets-peers", "10.0.0.0/8,fd00::/8"]
 
 
@@ -277,6 +279,9 @@ RSOCKETS += [
                    expect=["^refused without the secret$", "^refused with another connection's proof$", "^an echo ends the link$",
                            "^TCP is whole$"], needs=["{programs}/sockets_forger"]),
     talk("_with_one_end_off", "few", connections=4, around_server=["env", "WEIR_SOCKETS=off"]),
+    on_far_sockets("ends_open", "pair", *ENDS_OPEN, **ENDED),
+    Case("between_hosts.rspreload.ends_open", "pair", *ENDS_OPEN, ready="rsocket", options=["--rsockets"], between_hosts="ipv4",
+         in_shm=True, **ENDED),
     on_far_sockets("redis_benchmark", "served", [*REDIS_SERVER, "--protected-mode", "no"], REDIS_BENCHMARK, expect=BENCHMARKED),
     on_far_sockets("redis_benchmark_changing", "served", [*REDIS_SERVER, "--protected-mode", "no"],
                    [*REDIS_BENCHMARK[:-1], "3000"], expect=BENCHMARKED, around=CHANGING),

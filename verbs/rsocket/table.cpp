@@ -33,7 +33,6 @@ void in_child();
 Table& table() {
   static auto* the_table = [] {
     ::pthread_atfork(before_fork, after_fork, in_child);
-    std::atexit(leave_all);
     return new Table;
   }();
   return *the_table;
@@ -64,6 +63,8 @@ SocketPtr* slot(Table& t, int number) {
 }  // namespace
 
 void insert(SocketPtr socket) {
+  // What the socket uses has registered its own end by now, which therefore comes after this one.
+  [[maybe_unused]] static const int registered = std::atexit(leave_all);
   Table& t = table();
   const std::scoped_lock hold(t.mutex);
   const int number = socket->descriptor();
