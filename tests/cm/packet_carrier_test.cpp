@@ -290,6 +290,28 @@ TEST_F(Carrier, repeats_no_more_what_its_identifier_has_taken_back) {
   EXPECT_EQ(port.sent.size(), sent);
 }
 
+TEST_F(Carrier, says_an_end_that_was_not_answered_a_few_times_more_when_the_process_ends) {
+  send(request());
+  CmMessage end = answer(MessageType::dreq, their_id);
+  end.local_id = our_id + 1;
+  send(end);
+  const auto said = port.sent.back().mad;
+  port.sent.clear();
+  carrier.finish();
+  EXPECT_EQ(port.sent.size(), 2u);
+  for (const auto& again : port.sent) EXPECT_EQ(again.mad, said);
+}
+
+TEST_F(Carrier, says_an_answered_end_no_more_when_the_process_ends) {
+  CmMessage end = answer(MessageType::dreq, their_id);
+  end.local_id = our_id;
+  send(end);
+  arrive(answer(MessageType::drep));
+  port.sent.clear();
+  carrier.finish();
+  EXPECT_TRUE(port.sent.empty());
+}
+
 TEST_F(Carrier, passes_on_what_another_process_owns_and_takes_what_is_passed_on) {
   owner = 3;
   arrive(their_request());

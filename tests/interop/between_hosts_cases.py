@@ -8,7 +8,8 @@ from two_namespaces import ADDRESSES
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
          "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey", "ibv_xsrq_pingpong.default",
-         "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue", "rdma_xserver.xrc", "cm_transport.uc"]
+         "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue", "rdma_xserver.xrc", "cm_transport.uc",
+         "ends_connected.returns"]
 # Frameworks whose two ends find each other by the host's address.
 FRAMEWORKS_SHORT = ["ucx.rc_v+ud_v.tag_lat", "fi_pingpong.msg", "fi_pingpong.rdm", "gloo.allreduce", "tensorpipe.ibv", "qemu.migrated"]
 FRAMEWORKS = [*FRAMEWORKS_SHORT, *(f"ucx.rc_v+ud_v.{test}" for test in ("tag_bw", "stream_bw", "ucp_put_bw", "ucp_get", "ucp_fadd", "ucp_am_bw")),

@@ -178,6 +178,9 @@ CONNECTION_MANAGEMENT = [
     *(Case(f"cm_transport.{kind}", "pair", ["{programs}/cm_transport", kind, "server", "{host}", "{port}"],
            ["{programs}/cm_transport", kind, "client", "{host}", "{port}"], ready="rdma", expect=[rf"^{kind}: 100 of 100 came back"],
            needs=["{programs}/cm_transport"]) for kind in ("uc", "rc")),
+    Case("ends_connected.returns", "pair", ["{programs}/ends_connected", "server", "{host}", "{port}"],
+         ["{programs}/ends_connected", "client", "{host}", "{port}", "returns"], ready="rdma",
+         expect_server=[r"^RDMA_CM_EVENT_DISCONNECTED"], needs=["{programs}/ends_connected"]),
     both("ucmatose", ["ucmatose"], ["ucmatose", "-s", "{host}"], expect=[r"return status 0"]),
     both("ucmatose.many", ["ucmatose", "-c", "50"], ["ucmatose", "-c", "50", "-s", "{host}"], expect=[r"return status 0"]),
 ]

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <random>
+#include <thread>
 
 #include "link/not_cancelled.hpp"
 
@@ -116,6 +117,25 @@ void Agent::destroy(Id& id) {
   if (id.heard_of) packets_->leaves(*id.binding);
   if (id.binding) ports_.release(*id.binding);
   delete &id;
+}
+
+// exit() may have been called by a signal's handler that interrupted one of our calls: its lock stays taken.
+// Identifiers keep their states, because other threads may still use them.
+void Agent::leave() {
+  constexpr int tries = 50;
+  constexpr std::chrono::milliseconds pause{1};
+  if (!packets_) return;
+  std::unique_lock hold(mutex_, std::try_to_lock);
+  for (int i = 0; i < tries && !hold; ++i) {
+    std::this_thread::sleep_for(pause);
+    (void)hold.try_lock();
+  }
+  if (!hold) return;
+  for (const auto& [local_id, id] : ids_) {
+    if (!is_remote(id->neighbour)) continue;
+    if (const auto next = step(id->state, Input::destroy)) transmit(*id, next->send);
+  }
+  packets_->finish();
 }
 
 void Agent::migrate(Id& id, EventChannel& to) {

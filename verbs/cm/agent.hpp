@@ -80,6 +80,10 @@ class Agent {
   // Queues an event of the application's own making. ENOBUFS: it does not take those it has.
   int tell(Id& id, int type, int status, std::uint64_t argument);
 
+  // The process ends. Peers on other hosts hear of the ends of its connections, as when the kernel destroys
+  // the identifiers of a process that exits. Those on this host see the process end.
+  void leave();
+
   void taken(const Event& event);         // the application has it
   void acknowledged(const Event& event);  // and is done with it
 

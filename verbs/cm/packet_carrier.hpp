@@ -96,6 +96,9 @@ class PacketCarrier {
   bool find_server(std::uint16_t port_space, const Endpoint& destination,
                    const std::function<void(std::uint64_t)>& found);
   void send(const RemoteHost& to, const CmMessage& message);
+  // The process ends, and nothing will be repeated: what ends connections and is not answered yet is said a
+  // few times more at once.
+  void finish();
 
  private:
   using MadBytes = std::array<std::byte, wire::mad_bytes>;
