@@ -22,6 +22,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "link/abstract_socket.hpp"
 #include "link/connection.hpp"
 #include "link/fork_guard.hpp"
 #include "link/loopback.hpp"
@@ -40,6 +41,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   const std::string& directory() const override { return directory_.path(); }
   int number_descriptor() const override { return number_.get(); }
   std::vector<Slot> occupied() const override { return directory_.named(); }
+  bool is_free(Slot slot) const override { return hold_name(name_of_slot(slot)).has_value(); }
   Result<NeighbourPtr> connect(Slot slot, std::chrono::milliseconds limit) override;
   void connect_async(Slot slot, std::chrono::milliseconds limit,
                      std::function<void(Result<NeighbourPtr>)> done) override;

@@ -148,6 +148,8 @@ class SameHostLink {
   // The slots that have a name there, our own included: everybody who attached before this call. A killed
   // process's name may still be among them.
   virtual std::vector<Slot> occupied() const = 0;
+  // No process of this network namespace is in that slot, whatever its runtime directory.
+  virtual bool is_free(Slot) const = 0;
 
   // The neighbour in that slot: connects if there is no connection yet (also to oneself, own slot included).
   // Blocks at most `limit`. errc::no_such_device_or_address: nobody lives there. Not from the progress

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "link/error.hpp"
+#include "link/udp/socket_address.hpp"
 #include "wire/roce.hpp"
 
 #ifndef UDP_NO_CHECK6_RX
@@ -39,59 +40,6 @@ constexpr std::size_t control_bytes = 256;       // for the control messages tha
 constexpr std::size_t sent_control_bytes = 128;  // for those that we send
 constexpr std::size_t runs_at_once = 16;         // per sendmmsg
 constexpr std::size_t max_batches_at_once = 16;  // then receive() lets others have their turn
-
-constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-bool is_v4(const IpAddress& ip) { return std::equal(mapped.begin(), mapped.end(), ip.begin()); }
-
-in_addr v4_of(const IpAddress& ip) {
-  in_addr address{};
-  std::memcpy(&address, ip.data() + mapped.size(), sizeof address);
-  return address;
-}
-
-in6_addr v6_of(const IpAddress& ip) {
-  in6_addr address{};
-  std::memcpy(&address, ip.data(), sizeof address);
-  return address;
-}
-
-IpAddress ip_of(const in_addr& address) {
-  IpAddress ip{};
-  std::ranges::copy(mapped, ip.begin());
-  std::memcpy(ip.data() + mapped.size(), &address, sizeof address);
-  return ip;
-}
-
-IpAddress ip_of(const in6_addr& address) {
-  IpAddress ip{};
-  std::memcpy(ip.data(), &address, sizeof address);
-  return ip;
-}
-
-// An address as a socket of that family takes it: a socket for both families takes IPv4 in its mapped form.
-struct SocketAddress {
-  SocketAddress(bool ipv6, const IpAddress& ip, std::uint16_t port, std::uint32_t interface = 0) {
-    if (ipv6) {
-      sockaddr_in6 v6{};
-      v6.sin6_family = AF_INET6;
-      v6.sin6_port = htons(port);
-      v6.sin6_addr = v6_of(ip);
-      v6.sin6_scope_id = is_link_local(ip) ? interface : 0;
-      std::memcpy(&storage, &v6, bytes = sizeof v6);
-    } else {
-      sockaddr_in v4{};
-      v4.sin_family = AF_INET;
-      v4.sin_port = htons(port);
-      v4.sin_addr = v4_of(ip);
-      std::memcpy(&storage, &v4, bytes = sizeof v4);
-    }
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-
-  sockaddr_storage storage{};
-  socklen_t bytes = 0;
-};
 
 bool turn_on(int socket, int level, int option, int value = 1) {
   return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
@@ -197,8 +145,6 @@ void cut_up(const msghdr& message, std::size_t bytes, std::vector<UdpArrival>& i
 }
 
 }  // namespace
-
-bool is_link_local(const IpAddress& ip) { return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(std::uint16_t port) {
   UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -27,20 +27,10 @@
 
 #include "link/fork_guard.hpp"
 #include "link/same_host.hpp"
+#include "link/udp/udp_route.hpp"
 #include "link/unique_fd.hpp"
 
 namespace weir::link {
-
-using IpAddress = std::array<std::uint8_t, 16>;  // IPv4 as ::ffff:a.b.c.d, which is also its GID
-
-// A link-local IPv6 address means something on one link only.
-bool is_link_local(const IpAddress&);
-
-struct UdpRoute {
-  IpAddress source{}, destination{};
-  std::uint8_t traffic_class = 0, hop_limit = 64;
-  std::uint32_t interface = 0;  // of `source`, to a link-local destination or a group
-};
 
 // Datagrams to one destination, laid back to back: all of `segment` bytes; the last may be shorter. At most
 // max_run_segments and max_run_bytes.

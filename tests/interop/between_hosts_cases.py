@@ -9,7 +9,7 @@ SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "i
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
          "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey", "ibv_xsrq_pingpong.default",
          "ib_write_bw.extended_reliable_connection", "ib_send_bw.xrc.shared_receive_queue", "rdma_xserver.xrc", "cm_transport.uc",
-         "ends_connected.returns"]
+         "ends_connected.returns", "ends_connected.killed"]
 # Frameworks whose two ends find each other by the host's address.
 FRAMEWORKS_SHORT = ["ucx.rc_v+ud_v.tag_lat", "fi_pingpong.msg", "fi_pingpong.rdm", "gloo.allreduce", "tensorpipe.ibv", "qemu.migrated"]
 FRAMEWORKS = [*FRAMEWORKS_SHORT, *(f"ucx.rc_v+ud_v.{test}" for test in ("tag_bw", "stream_bw", "ucp_put_bw", "ucp_get", "ucp_fadd", "ucp_am_bw")),
@@ -30,7 +30,8 @@ SELECTION = [
 PACKETS = ["pyverbs.own", "ibv_rc_pingpong.checked", "ibv_ud_pingpong.default", "rping.displayed", "cm_transport.uc", "ib_send_lat.default",
            "ib_write_bw.default", "ib_read_bw.size_4096", "ib_atomic_lat.fetch_and_add"]
 # Over IPv6, with the option that tells the connection manager about such an address.
-WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000", "mckey"], "link_local": ["rping.displayed"]}
+WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000", "mckey", "ends_connected.killed"],
+           "link_local": ["rping.displayed", "ends_connected.killed"]}
 # Groups have the address family of the addresses.
 GROUPS = {"239.1.1.1": "ff15::77:1"}
 # And where a GID index selects it, on the programs' own connection over IPv4.
@@ -81,6 +82,10 @@ STOPPED_BESIDE = ("for i in 1 2 3 4 5 6 7; do rping -s -p 730$i & all=\"$all $!\
                   "until [ $(cat /proc/net/udp /proc/net/udp6 | grep -c ':12B7 ') = 7 ]; do sleep 0.05; done; sleep 0.05; kill -STOP $all; "
                   "exec rping -s -P -p {port}")
 
+# Beside a living process of its address, which gets what is for the killed one.
+KILLED_BESIDE = ("rping -s -p 7301 > /dev/null 2>&1 & until cat /proc/net/udp /proc/net/udp6 | grep -q ':12B7 '; do sleep 0.05; done; "
+                 "{programs}/ends_connected client killed {port} {host}; [ $? = 137 ]")
+
 # They share the port at either end, so most packets come to another process than the one they are for. The last listener starts when
 # the others have bound their ports.
 MANY = 100
@@ -99,6 +104,8 @@ def disturbed(by_name):
                                   disturb=command, expect=expect, between_hosts="ipv4", in_shm=True)
     yield Case("between_hosts.beside_stopped_processes", "served", ["sh", "-c", STOPPED_BESIDE], ["rping", "-c", "-a", "{host}", "-C", "50", "-V", "-v", "-p", "{port}"],
                ready="rdma", expect=[r"ping data: rdma-ping-49: "], between_hosts="ipv4", in_shm=True)
+    yield dataclasses.replace(by_name["ends_connected.killed"], name="between_hosts.ends_connected.killed_beside_another",
+                              client=["sh", "-c", KILLED_BESIDE], between_hosts="ipv4", in_shm=True)
     yield Case("between_hosts.many_processes", "served", ["sh", "-c", MANY_SERVERS], ["sh", "-c", MANY_CLIENTS], ready=f"rdma:{FIRST_PORT + MANY}",
                between_hosts="ipv4", in_shm=True, label="slow", limit_s=300)
 

@@ -24,7 +24,7 @@ class Case:
     limit_s: float = 120         # in case it hangs
     label: str = "interop"       # "slow": label slow too, so not in make test
     sizes: list = ()             # perftest: message sizes that must each have a row of numbers
-    killed: str = ""             # how="killed": "client" or "server"
+    killed: str = ""             # how="killed": "client" or "server"; how="pair": the client, by itself
     disturb: list = ()           # how="disturbed": what is run at that end of the wire while the client works; none: the end is stopped
     disturbed: str = ""          # the end
     copies: int = 0              # size of {file}; {copy} must equal it when the client has ended

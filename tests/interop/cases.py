@@ -143,6 +143,16 @@ def both(name, server, client, **more):
     return Case(name, "pair", [*server, "-p", "{port}"], [*client, "-p", "{port}"], ready="rdma", **more)
 
 
+def ends_connected(how, *around):
+    """The client ends with its connection open; the server hears of it."""
+    program = "{programs}/ends_connected"
+    return Case(f"ends_connected.{how}", "pair", [program, "server", "{host}", "{port}"],
+                [*around, program, "client", how, "{port}", "{host}"], ready="rdma", expect_server=[r"^RDMA_CM_EVENT_DISCONNECTED"],
+                needs=[program], killed="client" if how == "killed" else "")
+
+
+KILLED_AS_ASKED = ["sh", "-c", '"$@"; [ $? = 137 ]', "sh"]
+
 CONNECTION_MANAGEMENT = [
     rping("displayed", "-v", count=100, expect=[r"ping data: rdma-ping-99: "]),
     rping("validated_10000", count=10000, limit_s=120),
@@ -178,9 +188,8 @@ CONNECTION_MANAGEMENT = [
     *(Case(f"cm_transport.{kind}", "pair", ["{programs}/cm_transport", kind, "server", "{host}", "{port}"],
            ["{programs}/cm_transport", kind, "client", "{host}", "{port}"], ready="rdma", expect=[rf"^{kind}: 100 of 100 came back"],
            needs=["{programs}/cm_transport"]) for kind in ("uc", "rc")),
-    Case("ends_connected.returns", "pair", ["{programs}/ends_connected", "server", "{host}", "{port}"],
-         ["{programs}/ends_connected", "client", "{host}", "{port}", "returns"], ready="rdma",
-         expect_server=[r"^RDMA_CM_EVENT_DISCONNECTED"], needs=["{programs}/ends_connected"]),
+    ends_connected("returns"),
+    ends_connected("killed", *KILLED_AS_ASKED),
     both("ucmatose", ["ucmatose"], ["ucmatose", "-s", "{host}"], expect=[r"return status 0"]),
     both("ucmatose.many", ["ucmatose", "-c", "50"], ["ucmatose", "-c", "50", "-s", "{host}"], expect=[r"return status 0"]),
 ]

@@ -220,6 +220,9 @@ def pair(run):
     must_print(client, run.case.expect)
     must_print(server, run.case.expect_server)
     must_report_sizes(client, run.case.sizes)
+    if run.case.killed:
+        client.end()
+        clear_up(run)
 
 
 def served(run):

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "link/not_cancelled.hpp"
 
@@ -42,6 +43,8 @@ Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* man
         },
         [this](const CmMessage& message) { return owner_of(message); },
         [this](const link::NeighbourPtr& who) { gone(who); });
+    watch_ =
+        std::make_unique<PeerWatch>(link_, *packets_, [this](const link::NeighbourPtr& who) { gone(who); });
   }
   link_.on_message(link::kind::cm_first, [this](const link::NeighbourPtr& from, link::Message&& message) {
     received(from, std::move(message));
@@ -179,6 +182,7 @@ bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
   const auto next = step(id.state, input);
   if (!next) return false;
   id.state = next->next;
+  if (id.state == State::established) watch_peers();
   start_timer(id, next->timer);
   transmit(id, next->send);
   report(id, next->report, cause);
@@ -222,6 +226,35 @@ void Agent::timer_fired(std::uint32_t local_id, std::uint32_t round) {
   if (id == nullptr || id->timer_round != round) return;
   id->timer = 0;
   apply(*id, Input::timeout);
+}
+
+CmMessage Agent::ready_to_use(const Id& id) {
+  CmMessage message;
+  message.type = MessageType::rtu;
+  message.local_id = id.local_id;
+  message.remote_id = id.remote_id;
+  return message;
+}
+
+void Agent::watch_peers() {
+  if (!watch_ || std::exchange(watching_, true)) return;
+  link_.at(link::Clock::now() + limits_.peer_interval, [this] { look_after_peers(); });
+}
+
+// Of processes on this host, another user's too, the end is reported.
+void Agent::look_after_peers() {
+  std::vector<PeerWatch::Question> questions;
+  {
+    const std::scoped_lock hold(mutex_);
+    watching_ = false;
+    for (const auto& [local_id, id] : ids_) {
+      auto peer = std::dynamic_pointer_cast<RemoteHost>(id->neighbour);
+      if (id->state != State::established || peer == nullptr || peer->addressing().process != 0) continue;
+      questions.push_back({std::move(peer), ready_to_use(*id)});
+    }
+    if (!questions.empty()) watch_peers();
+  }
+  watch_->ask(questions);
 }
 
 void Agent::gone(const link::NeighbourPtr& who) {

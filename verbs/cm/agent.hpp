@@ -22,6 +22,7 @@
 #include "verbs/cm/devices.hpp"
 #include "verbs/cm/identifier.hpp"
 #include "verbs/cm/packet_carrier.hpp"
+#include "verbs/cm/peer_watch.hpp"
 #include "verbs/cm/port_space.hpp"
 
 namespace weir::cm {
@@ -35,6 +36,8 @@ struct Limits {
   // How many times, and at what interval, we look for a listener before we report that there is none.
   int looks = 40;
   std::chrono::milliseconds look_interval{5};
+  // How often some connections with other hosts ask whether their peers are still there.
+  std::chrono::milliseconds peer_interval{5'000};
 };
 inline constexpr int max_backlog = 1024;
 // The limit of one process's connections in progress to one listener: requested, or accepted and not ready.
@@ -107,6 +110,9 @@ class Agent {
   void receive_request(const link::NeighbourPtr& from, CmMessage message);
   void receive_answer(const link::NeighbourPtr& from, const CmMessage& message);
   void repeat_answer(const Id& id, const CmMessage& message);
+  static CmMessage ready_to_use(const Id& id);
+  void watch_peers();
+  void look_after_peers();
   bool is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const;
   bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, RejectReason reason);
@@ -134,11 +140,13 @@ class Agent {
   Devices devices_;
   PortSpace ports_;
   std::unique_ptr<PacketCarrier> packets_;
+  std::unique_ptr<PeerWatch> watch_;  // where there are packets; used by the link's thread alone
 
   std::mutex mutex_;
   std::condition_variable acknowledged_;
   std::map<std::uint32_t, Id*> ids_;
   std::vector<Id*> listeners_;
+  bool watching_ = false;     // a timer of look_after_peers() runs
   int requests_waiting_ = 0;  // from other hosts, for one of our listeners
   std::uint32_t next_local_id_;
   std::uint16_t next_ephemeral_;

@@ -86,6 +86,20 @@ bool is_port_space(std::uint32_t number) {
   return number == RDMA_PS_TCP || number == RDMA_PS_UDP || number == RDMA_PS_IPOIB || number == RDMA_PS_IB;
 }
 
+std::optional<CmMessage> answer_of_nobody(const CmMessage& message) {
+  CmMessage answer;
+  answer.local_id = message.remote_id;
+  answer.remote_id = message.local_id;
+  if (message.type == MessageType::dreq) {
+    answer.type = MessageType::drep;
+    return answer;
+  }
+  if (message.type != MessageType::rep && message.type != MessageType::rtu) return std::nullopt;
+  answer.type = MessageType::rej;
+  answer.status = static_cast<std::uint16_t>(RejectReason::invalid_communication_id);
+  return answer;
+}
+
 std::size_t private_data_limit(MessageType type) {
   switch (type) {
     case MessageType::req:

@@ -78,6 +78,10 @@ std::vector<std::byte> encode(const CmMessage& message);
 // Nothing: malformed.
 std::optional<CmMessage> parse(std::span<const std::byte> bytes);
 
+// Of a process that does not know the connection (any more), so that the peer need not wait: DREP to a DREQ;
+// to a REP or RTU a REJ (reason 6, IBTA 12.6.7.2). Nothing to others.
+std::optional<CmMessage> answer_of_nobody(const CmMessage& message);
+
 std::size_t private_data_limit(MessageType type);
 
 // Those of rdma_port_space that there are, and no other number.

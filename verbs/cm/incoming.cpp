@@ -69,13 +69,9 @@ Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
 void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& message) {
   Id* id = find(from, message);
   if (id == nullptr) {
-    if (message.type == MessageType::dreq) {  // its identifier is gone: do not let the peer wait
-      CmMessage answer;
-      answer.type = MessageType::drep;
-      answer.local_id = message.remote_id;
-      answer.remote_id = message.local_id;
-      (void)send_message(from, answer);
-    }
+    // On this host nothing is lost, and the rest of its messages has told the peer.
+    const auto answer = answer_of_nobody(message);
+    if (answer && (is_remote(from) || message.type == MessageType::dreq)) (void)send_message(from, *answer);
     return;
   }
   const Input input = input_of(message);
@@ -91,14 +87,13 @@ void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& mess
 
 // Messages between hosts get lost; the peer then asks for our answer again.
 void Agent::repeat_answer(const Id& id, const CmMessage& message) {
-  const bool unheard_rtu = message.type == MessageType::rep && id.state == State::established;
-  const bool unheard_drep = message.type == MessageType::dreq && id.state == State::timewait;
-  if (!is_remote(id.neighbour) || (!unheard_rtu && !unheard_drep)) return;
-  CmMessage answer;
-  answer.type = unheard_rtu ? MessageType::rtu : MessageType::drep;
-  answer.local_id = id.local_id;
-  answer.remote_id = id.remote_id;
-  (void)send_message(id.neighbour, answer);
+  if (!is_remote(id.neighbour)) return;
+  std::optional<CmMessage> answer;
+  if (message.type == MessageType::rep && id.state == State::established)
+    answer = ready_to_use(id);
+  else if (id.state == State::timewait)
+    answer = answer_of_nobody(message);
+  if (answer) (void)send_message(id.neighbour, *answer);
 }
 
 // Whether a request was sent again because our answer did not arrive. A REP is repeated anyway, and the

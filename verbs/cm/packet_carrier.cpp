@@ -76,7 +76,8 @@ PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& po
 }
 
 // Queue pair 1 is shared by all processes of an address, so its datagrams arrive at any of them.
-void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes) {
+void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes,
+                            const CmMessage& message) {
   std::vector<std::byte> body;
   const auto put = [&](std::span<const std::byte> part) {
     body.insert(body.end(), part.begin(), part.end());
@@ -84,9 +85,20 @@ void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<c
   put(std::as_bytes(std::span(came.source)));
   put(std::as_bytes(std::span(came.destination)));
   put(bytes);
-  link_.connect_async(slot, pass_on_limit, [body](const link::Result<link::NeighbourPtr>& to) {
-    if (to) (void)(*to)->send(passed_on_kind, body);
-  });
+  link_.connect_async(
+      slot, pass_on_limit, [this, slot, body, came, message](const link::Result<link::NeighbourPtr>& to) {
+        if (to) (void)(*to)->send(passed_on_kind, body);
+        // A stopped process is still there, and one in that slot may have another directory.
+        else if (to.error().code == std::errc::no_such_device_or_address && link_.is_free(slot))
+          answer_for_ended(came, message);
+      });
+}
+
+void PacketCarrier::answer_for_ended(const Addressing& came, const CmMessage& message) {
+  const auto answer = answer_of_nobody(message);
+  if (!answer) return;
+  const Addressing back{.source = came.destination, .destination = came.source, .guid = guid_};
+  transmit(back, wire::encode_mad(mad_of(*answer, back, next_transaction())));
 }
 
 bool PacketCarrier::may_be_asked_from_elsewhere(const Endpoint& listening_at) {
@@ -206,6 +218,17 @@ void PacketCarrier::repeat(std::uint32_t local_id, std::uint64_t transaction) {
   transmit(again.addressing, again.mad);
 }
 
+std::unique_ptr<link::PortProbe> PacketCarrier::ask(const RemoteHost& to, const CmMessage& message) {
+  const Addressing& there = to.addressing();
+  const auto mad = wire::encode_mad(mad_of(message, there, next_transaction()));
+  return port_.ask({there.source, there.destination, there.process}, mad);
+}
+
+std::uint64_t PacketCarrier::next_transaction() {
+  const std::scoped_lock hold(mutex_);
+  return next_transaction_++;
+}
+
 void PacketCarrier::finish() {
   std::vector<Repeated> ends;
   {
@@ -279,7 +302,7 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   // A process of another user connects to us alone.
   const bool for_us = passed_on || came.process != 0;
   const link::Slot owner = for_us ? link::Slot{0} : owner_(translated->message);
-  if (owner != 0 && owner != link_.slot()) return pass_on(owner, came, bytes);
+  if (owner != 0 && owner != link_.slot()) return pass_on(owner, came, bytes, translated->message);
   if (answer_again(translated->message, came)) return;
   if (translated->rewritten) {
     static std::atomic_flag said;

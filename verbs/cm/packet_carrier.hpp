@@ -96,6 +96,8 @@ class PacketCarrier {
   bool find_server(std::uint16_t port_space, const Endpoint& destination,
                    const std::function<void(std::uint64_t)>& found);
   void send(const RemoteHost& to, const CmMessage& message);
+  // Sends it once, by a socket that hears if no program has the port there; nullptr: it was not sent.
+  std::unique_ptr<link::PortProbe> ask(const RemoteHost& to, const CmMessage& message);
   // The process ends, and nothing will be repeated: what ends connections and is not answered yet is said a
   // few times more at once.
   void finish();
@@ -131,12 +133,15 @@ class PacketCarrier {
   void process_gone(std::uint64_t process);
   void transmit(const Addressing& to, std::span<const std::byte> mad);
   void take(const Addressing& came, std::span<const std::byte> bytes, bool passed_on);
-  void pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes);
+  void pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes,
+               const CmMessage& message);
+  void answer_for_ended(const Addressing& came, const CmMessage& message);
   void answered(const CmMessage& by, const Addressing& came);
   void remember_answer(const CmMessage& message, const Addressing& to, const MadBytes& mad);
   bool answer_again(const CmMessage& request, const Addressing& came);
   void repeat_later(std::uint32_t local_id, std::uint64_t transaction, std::chrono::milliseconds after);
   void repeat(std::uint32_t local_id, std::uint64_t transaction);
+  std::uint64_t next_transaction();
 
   link::SameHostLink& link_;
   verbs::ManagementPort& port_;

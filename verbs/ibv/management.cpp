@@ -23,12 +23,10 @@ class Management final : public ManagementPort {
   link::Result<void> open_port() override { return nic_.network().open(); }
   void on_management(Handler handler) override { nic_.network().on_management(std::move(handler)); }
   void send_management(const ManagementRoute& to, std::span<const std::byte> mad) override {
-    nic_.network().send_management({.source = to.source,
-                                    .destination = to.destination,
-                                    .interface = scope_of(to.source),
-                                    .from = rnic::Qpn(wire::cm_qpn),
-                                    .process = to.process},
-                                   mad);
+    nic_.network().send_management(route_of(to), mad);
+  }
+  std::unique_ptr<link::PortProbe> ask(const ManagementRoute& to, std::span<const std::byte> mad) override {
+    return nic_.network().ask(route_of(to), mad);
   }
   bool is_ours(const GidBytes& address) override { return find_gid(gid_of(address)).has_value(); }
   void listens(std::uint32_t service) override { nic_.network().listens(service); }
@@ -69,6 +67,14 @@ class Management final : public ManagementPort {
   }
 
  private:
+  rnic::PacketRoute route_of(const ManagementRoute& to) {
+    return {.source = to.source,
+            .destination = to.destination,
+            .interface = scope_of(to.source),
+            .from = rnic::Qpn(wire::cm_qpn),
+            .process = to.process};
+  }
+
   NicProcess& nic_;
 };
 

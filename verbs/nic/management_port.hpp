@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "link/same_host.hpp"
+#include "link/udp/port_probe.hpp"
 
 namespace weir::verbs {
 
@@ -40,6 +42,8 @@ class ManagementPort {
   virtual void on_management(Handler handler) = 0;
   // May be lost on its way.
   virtual void send_management(const ManagementRoute& to, std::span<const std::byte> mad) = 0;
+  // The same, by UDP, from a socket that hears if nobody has the port there; nullptr: it was not sent.
+  virtual std::unique_ptr<link::PortProbe> ask(const ManagementRoute& to, std::span<const std::byte> mad) = 0;
   // Whether that is an address of this host.
   virtual bool is_ours(const GidBytes& address) = 0;
 

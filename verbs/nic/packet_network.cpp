@@ -360,30 +360,46 @@ void PacketNetwork::receive_management(const rnic::PacketDatagram& datagram, con
   link_.post([handler, mad, came] { (*handler)(came, mad); });
 }
 
-void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad) {
+PacketNetwork::ManagementPacket PacketNetwork::management_packet(const rnic::PacketRoute& route,
+                                                                 std::span<const std::byte> mad,
+                                                                 std::uint16_t source_port) {
   wire::Packet packet;
   packet.bth.opcode = wire::opcode(wire::Service::ud, wire::Operation::send_only);
   packet.bth.destination = wire::cm_qpn;
   packet.bth.psn = management_psn_.fetch_add(1, std::memory_order_relaxed) & 0xffffff;
   packet.deth = {.qkey = wire::cm_qkey, .source = wire::cm_qpn};
-  std::array<std::byte, wire::longest_headers + wire::mad_bytes + wire::icrc_bytes> bytes{};
-  const std::span<std::byte> all(bytes);
+  ManagementPacket made;
+  const std::span<std::byte> all(made.room);
   const std::size_t headers = wire::encode_headers(packet, mad.size(), all.first<wire::longest_headers>());
-  std::memcpy(bytes.data() + headers, mad.data(), mad.size());
+  std::memcpy(all.data() + headers, mad.data(), mad.size());
   const std::size_t covered = headers + mad.size();
-  const auto length = static_cast<std::uint16_t>(covered + wire::icrc_bytes);
-  const rnic::PacketRun run{all.first(length), length};
-  if (route.process != 0) return send(route, {&run, 1});
+  made.length = static_cast<std::uint16_t>(covered + wire::icrc_bytes);
+  if (route.process != 0) return made;
   const wire::IcrcRoute icrc({.source = route.source,
                               .destination = route.destination,
-                              .source_port = wire::roce_port,
+                              .source_port = source_port,
                               .destination_port = wire::roce_port});
   std::uint32_t crc = icrc.begin(covered + wire::icrc_bytes);
   crc = wire::IcrcRoute::add_headers(crc, all.first(headers));
   crc = wire::IcrcRoute::add(crc, all.subspan(headers, mad.size()));
   const auto sum = wire::IcrcRoute::finish(crc);
-  std::memcpy(bytes.data() + covered, sum.data(), sum.size());
+  std::memcpy(all.data() + covered, sum.data(), sum.size());
+  return made;
+}
+
+void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad) {
+  const ManagementPacket packet = management_packet(route, mad, wire::roce_port);
+  const rnic::PacketRun run{packet.bytes(), packet.length};
   send(route, {&run, 1});
+}
+
+std::unique_ptr<link::PortProbe> PacketNetwork::ask(const rnic::PacketRoute& route,
+                                                    std::span<const std::byte> mad) {
+  auto probe = link::PortProbe::open(
+      {.source = route.source, .destination = route.destination, .interface = route.interface});
+  if (!probe || !probe->send(wire::roce_port, management_packet(route, mad, probe->source_port()).bytes()))
+    return nullptr;
+  return probe;
 }
 
 }  // namespace weir::verbs

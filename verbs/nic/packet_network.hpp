@@ -7,10 +7,12 @@
 // Threading: all functions from any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "link/same_host.hpp"
@@ -21,6 +23,8 @@
 #include "rnic/adapter.hpp"
 #include "verbs/nic/management_port.hpp"
 #include "verbs/nic/packet_watch.hpp"
+#include "wire/mad.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::verbs {
 
@@ -95,8 +99,18 @@ class PacketNetwork final : private PacketWatch::Port {
   void receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet);
   // From queue pair 1 of that address of ours to queue pair 1 there; may be lost.
   void send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad);
+  // The same by a socket that hears if nobody has the port there; nullptr: it was not sent.
+  std::unique_ptr<link::PortProbe> ask(const rnic::PacketRoute& route, std::span<const std::byte> mad);
 
  private:
+  struct ManagementPacket {
+    std::array<std::byte, wire::longest_headers + wire::mad_bytes + wire::icrc_bytes> room{};
+    std::uint16_t length = 0;
+    std::span<const std::byte> bytes() const { return std::span(room).first(length); }
+  };
+
+  ManagementPacket management_packet(const rnic::PacketRoute& route, std::span<const std::byte> mad,
+                                     std::uint16_t source_port);
   int send_some(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
   int carry(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
   void receive_from_hosts(link::UdpPort& port, const rnic::HostPort::PacketSink& sink);

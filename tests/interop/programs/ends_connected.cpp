@@ -1,5 +1,6 @@
-// A connection whose client ends without a word: ends_connected server ADDRESS PORT | client ADDRESS PORT returns|killed.
-// The server says which event told it.
+// A connection whose client ends without a word:
+// ends_connected server ADDRESS PORT | client returns|killed PORT ADDRESS. The server says which event told
+// it.
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
@@ -48,15 +49,16 @@ void serve(rdma_cm_id* listener) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count < 4) return 2;
+  if (count < 2) return 2;
   const bool serves = std::string_view(words[1]) == "server";
-  rdma_cm_id* const id = make(words[2], words[3], serves ? RAI_PASSIVE : 0);
+  if (count != (serves ? 4 : 5)) return 2;
+  rdma_cm_id* const id = serves ? make(words[2], words[3], RAI_PASSIVE) : make(words[4], words[3], 0);
   if (serves) {
     serve(id);
     rdma_destroy_ep(id);
     return 0;
   }
   must(rdma_connect(id, nullptr) == 0, "rdma_connect");
-  if (std::string_view(words[4]) == "killed") (void)std::raise(SIGKILL);
+  if (std::string_view(words[2]) == "killed") (void)std::raise(SIGKILL);
   return 0;
 }
