@@ -334,8 +334,7 @@ void Connection::leave(int fd, Reason why) {
                            ? source.bytes == 0
                            : source.bytes == Incoming::no_limit ||
                                  peer.sender.tcp_from.load() <= peer.sender.ring_from.load();
-    const bool over =
-        static_cast<Stage>(peer.stage.load()) == Stage::gone || !table()->alive(peer.process.load());
+    const bool over = static_cast<Stage>(peer.stage.load()) == Stage::gone || !table()->alive(peer);
     link_->look();
     link_->tell();
     const bool known = link_->settled();

@@ -18,8 +18,11 @@
 namespace weir::sockets {
 namespace {
 
-bool lives(int file, std::uint32_t process) {
+// As Table::alive(), for who does not take part.
+bool lives(int file, const Layout& layout, const Side& end) {
   struct flock lock{};
+  const auto process = end.process.load();
+  if (process >= max_processes || layout.processes[process].load() != end.pid.load()) return false;
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = process;
@@ -87,7 +90,7 @@ std::expected<std::vector<ListedEnd>, std::string> list_ends(const std::string& 
       for (unsigned side = 0; side < entry.sides.size(); ++side) {
         const auto stage = static_cast<Stage>(entry.sides[side].stage.load());
         if (stage == Stage::absent || stage == Stage::gone || entry.sides[side].mirror.load() != 0 ||
-            !lives(file, entry.sides[side].process.load()))
+            !lives(file, layout, entry.sides[side]))
           continue;
         ends.push_back(describe(entry, side));
       }

@@ -39,7 +39,7 @@ std::expected<PutBack, std::string> put_back(const std::string& runtime_director
       const auto stage = static_cast<Stage>(side.stage.load());
       const auto process = side.process.load();
       if (stage == Stage::absent || stage == Stage::gone || side.pid.load() != pid ||
-          process >= max_processes || !table->alive(process))
+          process >= max_processes || !table->alive(side))
         continue;
       layout.put_back[process].store(1);
       service = side.service.load();

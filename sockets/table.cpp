@@ -227,9 +227,14 @@ bool Table::alive(std::uint32_t process) const {
   return !lock_byte(file_, process, F_WRLCK, F_OFD_GETLK, lock) || lock.l_type != F_UNLCK;
 }
 
+bool Table::alive(const Side& end) const {
+  const auto process = end.process.load();
+  return alive(process) && (end.mirror.load() != 0 || layout_->processes[process].load() == end.pid.load());
+}
+
 bool Table::over(const Side& side) const {
   const auto stage = static_cast<Stage>(side.stage.load());
-  return stage == Stage::absent || stage == Stage::gone || !alive(side.process.load());
+  return stage == Stage::absent || stage == Stage::gone || !alive(side);
 }
 
 std::optional<Table::Place> Table::claim(const Key& key, bool lower) {

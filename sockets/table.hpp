@@ -47,6 +47,9 @@ class Table {
   const std::string& bell_prefix() const { return bell_prefix_; }
 
   bool alive(std::uint32_t process) const;
+  // The process that has that end. Its number alone does not say it: the next process has the number of one
+  // that was killed.
+  bool alive(const Side& end) const;
   std::uint32_t process() const { return process_; }
   // An operator wants this process's connections on TCP.
   bool is_put_back() const { return layout_->put_back[process_].load() != 0; }

@@ -141,6 +141,7 @@ TEST_F(Operators, the_list_says_that_an_operator_did_it) {
   const Server server;
   const Caller caller(server);
   ASSERT_TRUE(caller.asks_until(by_ring));
+  ASSERT_EQ(caller.ask(), by_ring);  // the server has counted what it sent the time before
   const auto before = listed_ends(server.pid());
   ASSERT_EQ(before.size(), 1u);
   EXPECT_EQ(before[0].at("sends_by_rdma"), true);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
@@ -22,6 +24,34 @@ namespace {
 TEST(Table, a_limit_of_file_sizes_makes_it_unavailable_and_ends_no_program) {
   const weir::test::ScratchDirectory scratch;
   EXPECT_EXIT(open_with_small_files_only(scratch.file("lasting-sockets")), ::testing::ExitedWithCode(0), "");
+}
+
+// The next process has the number of the one that was killed.
+TEST(Table, an_end_of_a_killed_process_is_not_its_successors) {
+  const weir::test::ScratchDirectory scratch;
+  const std::string directory = scratch.file("lasting-sockets");
+  const Key key{.low = {.port = 1}, .high = {.port = 2}};
+  std::string why;
+  const auto ours = Table::open(directory, why);
+  ASSERT_NE(ours, nullptr) << why;
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    const auto theirs = Table::open(directory, why);
+    ::_exit(theirs != nullptr && theirs->claim(key, true) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(killed, &status, 0), killed);
+  ASSERT_EQ(status, 0);
+  auto place = ours->claim(key, false);
+  ASSERT_TRUE(place);
+  const std::uint32_t number = place->peer().process.load();
+  EXPECT_FALSE(ours->alive(place->peer()));
+  const auto successor = Table::open(directory, why);
+  ASSERT_NE(successor, nullptr) << why;
+  ASSERT_EQ(successor->process(), number);
+  EXPECT_TRUE(ours->alive(number));
+  EXPECT_FALSE(ours->alive(place->peer()));
+  EXPECT_TRUE(ours->alive(place->mine()));
 }
 
 }  // namespace
