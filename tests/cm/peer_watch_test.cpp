@@ -7,7 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,16 @@ class Watch : public testing::Test {
     message.local_id = local_id;
     return {std::move(peer), message};
   }
+  // Its peer hears questions from now on.
+  PeerWatch::Question established(std::uint8_t host, std::uint32_t local_id) {
+    const auto alive = somebody_with_the_port(link::v4_loopback(host));
+    const PeerWatch::Question made = question(host, local_id);
+    watch.greet(made, now);
+    run_watched();
+    watch.ask({}, now += interval);
+    asked.clear();
+    return made;
+  }
   // Lets the sockets that have something to say speak, as the link's thread would.
   void run_watched() {
     std::vector<pollfd> waited;
@@ -61,6 +72,8 @@ class Watch : public testing::Test {
     }
   }
 
+  static constexpr std::chrono::seconds interval{5};
+  link::Clock::time_point now;
   SteppedLink link;
   Port port;
   std::vector<link::IpAddress> asked, closed;
@@ -73,7 +86,7 @@ class Watch : public testing::Test {
 
 // Loopback answers before send() returns, so nothing here waits.
 TEST_F(Watch, a_port_that_nobody_has_is_believed_the_second_time) {
-  watch.ask(std::vector{question(2, 1)});
+  watch.ask(std::vector{established(2, 1)}, now += interval);
   EXPECT_EQ(asked.size(), 1u);
   EXPECT_TRUE(closed.empty());
   run_watched();
@@ -87,7 +100,7 @@ TEST_F(Watch, a_port_that_nobody_has_is_believed_the_second_time) {
 TEST_F(Watch, a_peer_that_is_there_and_says_nothing_stays) {
   const auto stopped = somebody_with_the_port(link::v4_loopback(2));
   for (int i = 0; i < 3; ++i) {
-    watch.ask(std::vector{question(2, 1)});
+    watch.ask(std::vector{question(2, 1)}, now += interval);
     run_watched();
     EXPECT_EQ(link.watched.size(), 1u) << "the socket of the time before is closed";
   }
@@ -95,9 +108,44 @@ TEST_F(Watch, a_peer_that_is_there_and_says_nothing_stays) {
   EXPECT_TRUE(closed.empty());
 }
 
+// A firewall may let through only what comes from the port itself.
+TEST_F(Watch, a_peer_that_never_heard_a_question_is_not_believed_to_have_ended) {
+  const PeerWatch::Question each = question(2, 1);
+  watch.greet(each, now);
+  for (int i = 0; i < 3; ++i) {
+    run_watched();
+    EXPECT_TRUE(link.watched.empty()) << "refused";
+    watch.ask(std::vector{each}, now += interval);
+  }
+  EXPECT_EQ(asked.size(), 4u);
+  EXPECT_TRUE(closed.empty());
+}
+
+TEST_F(Watch, a_question_of_a_moment_ago_has_not_got_through_yet) {
+  const PeerWatch::Question each = question(2, 1);
+  {
+    const auto alive = somebody_with_the_port(link::v4_loopback(2));
+    watch.greet(each, now);
+    watch.ask({}, now += std::chrono::milliseconds(500));
+  }
+  for (int i = 0; i < 3; ++i) {
+    watch.ask(std::vector{each}, now += interval);
+    run_watched();
+    run_watched();
+  }
+  EXPECT_TRUE(closed.empty());
+}
+
+TEST_F(Watch, a_new_connection_with_a_peer_that_hears_questions_asks_none) {
+  const PeerWatch::Question first = established(2, 1);
+  watch.greet({first.peer, question(2, 2).message}, now);
+  EXPECT_TRUE(asked.empty());
+}
+
 TEST_F(Watch, only_the_peer_whose_port_is_closed_has_ended) {
+  const PeerWatch::Question of_two = established(2, 1), of_three = established(3, 2);
   const auto stopped = somebody_with_the_port(link::v4_loopback(2));
-  watch.ask(std::vector{question(2, 1), question(3, 2)});
+  watch.ask(std::vector{of_two, of_three}, now += interval);
   run_watched();
   run_watched();
   EXPECT_EQ(closed, std::vector{link::v4_loopback(3)});
@@ -105,7 +153,7 @@ TEST_F(Watch, only_the_peer_whose_port_is_closed_has_ended) {
 
 TEST_F(Watch, one_socket_is_enough_for_the_connections_with_a_peer) {
   const auto there = somebody_with_the_port(link::v4_loopback(2));
-  watch.ask(std::vector{question(2, 1), question(2, 2), question(2, 3)});
+  watch.ask(std::vector{question(2, 1), question(2, 2), question(2, 3)}, now += interval);
   EXPECT_EQ(asked.size(), 1u);
   EXPECT_EQ(port.sent.size(), 2u) << "the others by the port itself";
   EXPECT_EQ(link.watched.size(), 1u);
@@ -123,7 +171,7 @@ TEST_F(Watch, many_connections_have_their_turns) {
   };
   for (int round = 0; round < 5; ++round) {
     port.sent.clear();
-    watch.ask(questions);
+    watch.ask(questions, now += interval);
     EXPECT_EQ(port.sent.size(), PeerWatch::most_asked);
     for (const auto& sent : port.sent) {
       const auto mad = wire::parse_mad(sent.mad);

@@ -182,7 +182,7 @@ bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
   const auto next = step(id.state, input);
   if (!next) return false;
   id.state = next->next;
-  if (id.state == State::established) watch_peers();
+  if (id.state == State::established) watch_peer(id);
   start_timer(id, next->timer);
   transmit(id, next->send);
   report(id, next->report, cause);
@@ -236,25 +236,41 @@ CmMessage Agent::ready_to_use(const Id& id) {
   return message;
 }
 
-void Agent::watch_peers() {
-  if (!watch_ || std::exchange(watching_, true)) return;
+// Of processes on this host, another user's too, the end is reported.
+std::optional<PeerWatch::Question> Agent::question_about(const Id& id) {
+  auto peer = std::dynamic_pointer_cast<RemoteHost>(id.neighbour);
+  if (id.state != State::established || peer == nullptr || peer->addressing().process != 0)
+    return std::nullopt;
+  return PeerWatch::Question{std::move(peer), ready_to_use(id)};
+}
+
+// On the link's thread the first question goes out before the application knows of the connection.
+void Agent::watch_peer(const Id& id) {
+  const auto question = question_about(id);
+  if (!question) return;
+  if (link_.on_progress_thread())
+    watch_->greet(*question, link::Clock::now());
+  else
+    link_.post([this, question] { watch_->greet(*question, link::Clock::now()); });
+  look_later();
+}
+
+void Agent::look_later() {
+  if (std::exchange(watching_, true)) return;
   link_.at(link::Clock::now() + limits_.peer_interval, [this] { look_after_peers(); });
 }
 
-// Of processes on this host, another user's too, the end is reported.
 void Agent::look_after_peers() {
   std::vector<PeerWatch::Question> questions;
   {
     const std::scoped_lock hold(mutex_);
     watching_ = false;
     for (const auto& [local_id, id] : ids_) {
-      auto peer = std::dynamic_pointer_cast<RemoteHost>(id->neighbour);
-      if (id->state != State::established || peer == nullptr || peer->addressing().process != 0) continue;
-      questions.push_back({std::move(peer), ready_to_use(*id)});
+      if (auto question = question_about(*id)) questions.push_back(std::move(*question));
     }
-    if (!questions.empty()) watch_peers();
+    if (!questions.empty()) look_later();
   }
-  watch_->ask(questions);
+  watch_->ask(questions, link::Clock::now());
 }
 
 void Agent::gone(const link::NeighbourPtr& who) {

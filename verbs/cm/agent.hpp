@@ -36,7 +36,7 @@ struct Limits {
   // How many times, and at what interval, we look for a listener before we report that there is none.
   int looks = 40;
   std::chrono::milliseconds look_interval{5};
-  // How often some connections with other hosts ask whether their peers are still there.
+  // How often connections with other hosts ask whether their peers are still there.
   std::chrono::milliseconds peer_interval{5'000};
 };
 inline constexpr int max_backlog = 1024;
@@ -111,7 +111,9 @@ class Agent {
   void receive_answer(const link::NeighbourPtr& from, const CmMessage& message);
   void repeat_answer(const Id& id, const CmMessage& message);
   static CmMessage ready_to_use(const Id& id);
-  void watch_peers();
+  static std::optional<PeerWatch::Question> question_about(const Id& id);
+  void watch_peer(const Id& id);
+  void look_later();
   void look_after_peers();
   bool is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const;
   bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);

@@ -49,6 +49,7 @@ class RemoteHost final : public link::Neighbour {
   const link::Greeting& greeting() const override { return greeting_; }
   void close_greeting_fds() override {}
   bool alive() const override { return alive_.load(std::memory_order_acquire); }
+  bool hears_questions = false;  // PeerWatch's
   void ended() { alive_.store(false, std::memory_order_release); }
   link::Result<void> send(std::uint16_t, std::span<const std::byte>, std::span<const int>) override;
   link::Result<link::Message> call(std::uint16_t, std::span<const std::byte>, std::chrono::milliseconds,

@@ -1,16 +1,27 @@
 #include "verbs/cm/peer_watch.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace weir::cm {
 namespace {
 
 constexpr int refusals_believed = 2;
+constexpr std::chrono::seconds longest_way{1};  // of a refusal
 
 }  // namespace
 
-void PeerWatch::ask(std::span<const Question> questions) {
-  while (!asked_.empty()) close(asked_.begin()->first);
+void PeerWatch::greet(const Question& question, link::Clock::time_point now) {
+  if (question.peer->hears_questions || asked_.contains(question.peer.get())) return;
+  ask(question, now, 0);
+}
+
+void PeerWatch::ask(std::span<const Question> questions, link::Clock::time_point now) {
+  while (!asked_.empty()) {
+    const auto& [peer, asked] = *asked_.begin();
+    if (now - asked.since >= longest_way) asked.question.peer->hears_questions = true;
+    close(peer);
+  }
   const auto behind_last = std::ranges::upper_bound(
       questions, last_asked_, {}, [](const Question& each) { return each.message.local_id; });
   const auto first = static_cast<std::size_t>(behind_last - questions.begin());
@@ -20,15 +31,15 @@ void PeerWatch::ask(std::span<const Question> questions) {
     if (asked_.contains(question.peer.get()))
       carrier_.send(*question.peer, question.message);
     else
-      ask(question, 0);
+      ask(question, now, 0);
   }
 }
 
-void PeerWatch::ask(const Question& question, int refusals) {
+void PeerWatch::ask(const Question& question, link::Clock::time_point now, int refusals) {
   auto probe = carrier_.ask(*question.peer, question.message);
   if (probe == nullptr) return;
   const RemoteHost* const peer = question.peer.get();
-  const Asked& asked = asked_.emplace(peer, Asked{question, std::move(probe), refusals}).first->second;
+  const Asked& asked = asked_.emplace(peer, Asked{question, std::move(probe), now, refusals}).first->second;
   if (!link_.watch(asked.probe->descriptor(), [this, peer] { answered(peer); })) asked_.erase(peer);
 }
 
@@ -37,10 +48,11 @@ void PeerWatch::answered(const RemoteHost* peer) {
   if (found == asked_.end()) return;
   const bool refused = found->second.probe->refused();
   const Question question = found->second.question;
+  const auto since = found->second.since;
   const int refusals = found->second.refusals + 1;
   close(peer);
-  if (!refused) return;
-  if (refusals < refusals_believed) return ask(question, refusals);
+  if (!refused || !question.peer->hears_questions) return;
+  if (refusals < refusals_believed) return ask(question, since, refusals);
   closed_(question.peer);
 }
 

@@ -1,11 +1,14 @@
 // Finds out that peers on other hosts have ended without a word, killed by a signal, say. A kernel's
 // connection manager then speaks for the process; ours has ended with it.
 //
-// An established connection asks its peer now and then by an RTU, which every connection manager takes for a
-// repeated one and ignores. A Weir that does not know the connection refuses it; one that shares the address
-// with the process that ended does it in its place (answer_of_nobody()). If no process has the port there any
-// more, that host's kernel says so. That is asked twice, because strangers can forge it
-// (link/udp/port_probe.hpp). Silence says nothing: the peer may be stopped, or on another kind of NIC.
+// An established connection asks its peer at once and then every few seconds by an RTU, which every
+// connection manager takes for a repeated one and ignores. A Weir that does not know the connection refuses
+// it; one that shares the address with the process that ended does it in its place (answer_of_nobody()). If
+// no process has the port there any more, that host's kernel says so. It is believed the second time, because
+// strangers can forge it (link/udp/port_probe.hpp), and only if an earlier question got through: a firewall
+// that takes nothing but packets from port to port may say the same of a living peer.
+//
+// Silence says nothing: the peer may be stopped, or on another kind of NIC.
 //
 // Threading: the link's thread alone.
 #pragma once
@@ -41,18 +44,21 @@ class PeerWatch {
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
-  // One question for each connection, in the order of their local_id; those that are due are asked. Sockets
-  // of the last time are closed first.
-  void ask(std::span<const Question> questions);
+  // A connection is established, so its peer lives.
+  void greet(const Question& question, link::Clock::time_point now);
+  // One question for each connection, in the order of their local_id; those that are due are asked. What was
+  // asked a second ago and not refused got through.
+  void ask(std::span<const Question> questions, link::Clock::time_point now);
 
  private:
   struct Asked {
     Question question;
     std::unique_ptr<link::PortProbe> probe;
+    link::Clock::time_point since;
     int refusals = 0;  // before this one
   };
 
-  void ask(const Question& question, int refusals);
+  void ask(const Question& question, link::Clock::time_point now, int refusals);
   void answered(const RemoteHost* peer);
   void close(const RemoteHost* peer);
 

@@ -39,6 +39,8 @@ void serve(rdma_cm_id* listener) {
   rdma_cm_id* id = nullptr;
   must(rdma_get_request(listener, &id) == 0, "rdma_get_request");
   must(rdma_accept(id, nullptr) == 0, "rdma_accept");
+  // Not before the connection is there at this end, too.
+  must(rdma_post_sendv(id, nullptr, nullptr, 0, 0) == 0, "rdma_post_sendv");
   rdma_cm_event* event = nullptr;
   must(rdma_get_cm_event(id->channel, &event) == 0, "rdma_get_cm_event");
   std::printf("%s\n", rdma_event_str(event->event));
@@ -58,7 +60,10 @@ int main(int count, char** words) {
     rdma_destroy_ep(id);
     return 0;
   }
+  must(rdma_post_recvv(id, nullptr, nullptr, 0) == 0, "rdma_post_recvv");
   must(rdma_connect(id, nullptr) == 0, "rdma_connect");
+  ibv_wc told{};
+  must(rdma_get_recv_comp(id, &told) == 1 && told.status == IBV_WC_SUCCESS, "rdma_get_recv_comp");
   if (std::string_view(words[2]) == "killed") (void)std::raise(SIGKILL);
   return 0;
 }
