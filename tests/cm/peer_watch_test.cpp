@@ -142,6 +142,12 @@ TEST_F(Watch, a_new_connection_with_a_peer_that_hears_questions_asks_none) {
   EXPECT_TRUE(asked.empty());
 }
 
+TEST_F(Watch, new_connections_with_many_hosts_open_no_more_sockets_than_a_round) {
+  for (std::uint8_t host = 2; host < 2 + 2 * PeerWatch::most_asked; ++host)
+    watch.greet(question(host, host), now);
+  EXPECT_EQ(link.watched.size(), PeerWatch::most_asked);
+}
+
 TEST_F(Watch, only_the_peer_whose_port_is_closed_has_ended) {
   const PeerWatch::Question of_two = established(2, 1), of_three = established(3, 2);
   const auto stopped = somebody_with_the_port(link::v4_loopback(2));

@@ -181,8 +181,8 @@ bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
   const link::NotCancelled whole;
   const auto next = step(id.state, input);
   if (!next) return false;
-  id.state = next->next;
-  if (id.state == State::established) watch_peer(id);
+  const State before = std::exchange(id.state, next->next);
+  if (id.state == State::established && before != State::established) watch_peer(id);
   start_timer(id, next->timer);
   transmit(id, next->send);
   report(id, next->report, cause);

@@ -12,8 +12,8 @@ constexpr std::chrono::seconds longest_way{1};  // of a refusal
 }  // namespace
 
 void PeerWatch::greet(const Question& question, link::Clock::time_point now) {
-  if (question.peer->hears_questions || asked_.contains(question.peer.get())) return;
-  ask(question, now, 0);
+  const bool asks = !question.peer->hears_questions && !asked_.contains(question.peer.get());
+  if (asks && asked_.size() < most_asked) ask(question, now, 0);
 }
 
 void PeerWatch::ask(std::span<const Question> questions, link::Clock::time_point now) {

@@ -44,7 +44,7 @@ class PeerWatch {
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
-  // A connection is established, so its peer lives.
+  // A connection is established, so its peer lives. With most_asked sockets open it is asked in its turn.
   void greet(const Question& question, link::Clock::time_point now);
   // One question for each connection, in the order of their local_id; those that are due are asked. What was
   // asked a second ago and not refused got through.
