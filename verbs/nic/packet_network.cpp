@@ -199,8 +199,8 @@ namespace {
 constexpr std::size_t most_runs = 64;  // per call
 
 // The packets of the runs that were sent, as the kernel segmented and numbered them.
-void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
-           std::span<const bool> went) {
+void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::uint16_t source_port,
+           std::span<const rnic::PacketRun> runs, std::span<const bool> went) {
   std::vector<rnic::WirePacket> packets;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::uint16_t id = 0;
@@ -209,7 +209,7 @@ void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const
       packets.push_back({.bytes = bytes,
                          .source = route.source,
                          .destination = route.destination,
-                         .source_port = wire::roce_port,
+                         .source_port = source_port,
                          .likely_id = id,
                          .traffic_class = route.traffic_class,
                          .hop_limit = route.hop_limit,
@@ -262,7 +262,7 @@ void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::P
     const auto taken = std::span(went).first(tracer != nullptr ? count : 0);
     if (const int error = send_some(route, runs.first(count), taken); error != 0)
       explain_failure(error, route);
-    if (tracer != nullptr) trace(*tracer, route, runs.first(count), taken);
+    if (tracer != nullptr) trace(*tracer, route, wire::roce_port, runs.first(count), taken);
     runs = runs.subspan(count);
   }
 }
@@ -397,8 +397,14 @@ std::unique_ptr<link::PortProbe> PacketNetwork::ask(const rnic::PacketRoute& rou
                                                     std::span<const std::byte> mad) {
   auto probe = link::PortProbe::open(
       {.source = route.source, .destination = route.destination, .interface = route.interface});
-  if (!probe || !probe->send(wire::roce_port, management_packet(route, mad, probe->source_port()).bytes()))
-    return nullptr;
+  if (!probe) return nullptr;
+  const ManagementPacket packet = management_packet(route, mad, probe->source_port());
+  if (!probe->send(wire::roce_port, packet.bytes())) return nullptr;
+  if (rnic::Tracer* const tracer = adapter_.tracer(); tracer != nullptr) {
+    const rnic::PacketRun run{packet.bytes(), packet.length};
+    const bool went = true;
+    trace(*tracer, route, probe->source_port(), {&run, 1}, {&went, 1});
+  }
   return probe;
 }
 
