@@ -65,19 +65,22 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
 constexpr std::uint32_t empty_polls_before_yield = 128;
 constexpr std::uint32_t empty_polls_beside_peer = 8;
 
-void after_empty_poll(Cq& cq) {
+bool gave_way_after_empty_poll(Cq& cq) {
   const std::uint32_t polls = cq.empty_polls.load(std::memory_order_relaxed) + 1;
   cq.empty_polls.store(polls, std::memory_order_relaxed);
-  if (polls % empty_polls_beside_peer != 0) return;
-  if (polls % empty_polls_before_yield == 0 || cq.nic_cq->peer_on_this_cpu()) ::sched_yield();
+  if (polls % empty_polls_beside_peer != 0) return false;
+  if (polls % empty_polls_before_yield != 0 && !cq.nic_cq->peer_on_this_cpu()) return false;
+  ::sched_yield();
+  return true;
 }
 
 void after_full_poll(Cq& cq) {
   if (cq.empty_polls.load(std::memory_order_relaxed) != 0) cq.empty_polls.store(0, std::memory_order_relaxed);
 }
 
-int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
-  if (count < 0) return -1;
+namespace {
+
+int take(ibv_cq* cq, int count, ibv_wc* out) {
   int filled = 0;
   while (filled < count) {
     std::array<rnic::WorkCompletion, 32> batch;
@@ -86,10 +89,16 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
     for (int i = 0; i < got; ++i) to_verbs(batch[static_cast<std::size_t>(i)], out[filled++]);
     if (static_cast<std::size_t>(got) < want) break;
   }
-  if (filled != 0)
-    after_full_poll(cq_of(cq));
-  else if (count != 0)
-    after_empty_poll(cq_of(cq));
+  return filled;
+}
+
+}  // namespace
+
+int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
+  if (count <= 0) return count == 0 ? 0 : -1;
+  int filled = take(cq, count, out);
+  if (filled == 0 && gave_way_after_empty_poll(cq_of(cq))) filled = take(cq, count, out);
+  if (filled != 0) after_full_poll(cq_of(cq));
   return filled;
 }
 

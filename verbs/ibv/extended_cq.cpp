@@ -40,17 +40,21 @@ bool take(ibv_cq_ex* cq) {
   return true;
 }
 
-int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
-  if (attr->comp_mask != 0) return EINVAL;
+// If it returns true, the lock is held until end_poll().
+bool take_first(ibv_cq_ex* cq) {
   ExtendedPoll& poll = *cq_of(cq).extended;
   if (!poll.single_threaded) poll.mutex.lock();
-  if (take(cq)) {
-    after_full_poll(cq_of(cq));
-    return 0;
-  }
+  if (take(cq)) return true;
   if (!poll.single_threaded) poll.mutex.unlock();
-  after_empty_poll(cq_of(cq));
-  return ENOENT;
+  return false;
+}
+
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
+  if (attr->comp_mask != 0) return EINVAL;
+  const bool found = take_first(cq) || (gave_way_after_empty_poll(cq_of(cq)) && take_first(cq));
+  if (!found) return ENOENT;
+  after_full_poll(cq_of(cq));
+  return 0;
 }
 
 int next_poll(ibv_cq_ex* cq) { return take(cq) ? 0 : ENOENT; }

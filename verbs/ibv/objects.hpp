@@ -203,7 +203,9 @@ int query_rt_values(ibv_context*, ibv_values_ex*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);  // completion.cpp
 int req_notify_cq(ibv_cq*, int solicited_only);
 void to_verbs(const rnic::WorkCompletion&, ibv_wc&);
-void after_empty_poll(Cq&);
+// True: others had the processor meanwhile, so look again. A program that is told "empty" may look next for
+// the end of the connection, and must not find it before what was sent ahead of it.
+bool gave_way_after_empty_poll(Cq&);
 void after_full_poll(Cq&);
 Cq* create_cq(ibv_context*, int cqe, void* cq_context, ibv_comp_channel*, int comp_vector);
 ibv_cq_ex* create_cq_ex(ibv_context*, ibv_cq_init_attr_ex*);  // extended_cq.cpp
