@@ -8,10 +8,10 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <csignal>
 
 #include "link/error.hpp"
 #include "link/not_cancelled.hpp"
+#include "link/own_thread.hpp"
 
 namespace weir::link {
 namespace {
@@ -44,20 +44,12 @@ timespec absolute(Clock::time_point due) {
 Result<std::shared_ptr<ProgressThread>> ProgressThread::start() {
   std::shared_ptr<ProgressThread> made(new ProgressThread);
   if (auto opened = made->open_descriptors(); !opened) return std::unexpected(opened.error());
-  sigset_t all, before;
-  ::sigfillset(&all);
-  // This thread copies programs' memory, and a fault while its signal is blocked ends the process.
-  ::sigdelset(&all, SIGSEGV);
-  ::sigdelset(&all, SIGBUS);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    made->thread_ = std::make_unique<std::thread>([raw = made.get()] { raw->run(); });
+    made->thread_ = std::make_unique<std::thread>(own_thread([raw = made.get()] { raw->run(); }));
   } catch (const std::system_error& error) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return failure_errno(error.code().value(), "cannot start the link's thread",
                          "raise the limit of processes");
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return made;
 }
 

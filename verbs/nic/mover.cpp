@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstddef>
 #include <system_error>
 #include <utility>
 
 #include "link/memory/futex.hpp"
+#include "link/own_thread.hpp"
 #include "rnic/memory/spin_lock.hpp"
 
 namespace weir::verbs {
@@ -49,16 +49,12 @@ void Mover::stop() {
 void Mover::start() {
   const std::lock_guard lock(starting_);
   if (thread_.joinable() || stopping_.load(std::memory_order_acquire)) return;
-  sigset_t all, before;
-  ::sigfillset(&all);  // the application's handlers never run here
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = link::own_thread([this] { run(); });
   } catch (const std::system_error&) {
     // No more threads: nobody serves the lanes, and initiators see a target that does not respond.
   }
   segment_.mover_missing.store(thread_.joinable() ? 0 : 1, std::memory_order_relaxed);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Mover::run() {

@@ -1,7 +1,6 @@
 #include "verbs/rsocket/service.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <cerrno>
 
 #include "link/not_cancelled.hpp"
+#include "link/own_thread.hpp"
 
 namespace weir::rsocket {
 
@@ -30,16 +30,11 @@ int Service::start() {
   if (running_) return 0;
   if (!epoll_) epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return errno;
-  // The application's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    std::thread([this] { run(); }).detach();
+    link::own_thread([this] { run(); }).detach();
     running_ = true;
   } catch (const std::system_error&) {
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return running_ ? 0 : EAGAIN;
 }
 
