@@ -104,6 +104,7 @@ struct PacketPath {
   std::optional<packet::Responder> responder;
   std::optional<packet::UnreliableResponder> unreliable_responder;
   congestion::NotificationPoint notification_point;
+  bool repeated = false;  // the last acknowledgement, which goes out again once, when the queue pair ends
 
   std::optional<UnreliablePackets> unreliable_sends;  // UC, from RTS on; and of RC:
   PacketSends requests;

@@ -106,15 +106,17 @@ void PacketSide::finish() {
 }
 
 // With `arriving` held. A peer that has missed it sends its request again, and from now on nobody would
-// answer. Programs often end right after the last message. Between processes of one host nothing is lost.
+// answer. Programs often end right after the last message, and may do so before the thread that received it
+// acknowledges it: then the end of the connection would overtake the completion of a send that has arrived.
 void PacketSide::repeat_last_acknowledgement(PacketPath& path) {
-  constexpr int copies = 2;
-  if (!path.responder || path.route.process != 0) return;
+  if (!path.responder || std::exchange(path.repeated, true)) return;
+  const bool may_be_lost = path.route.process == 0;  // not between processes of one host
+  const int copies = may_be_lost ? 2 : 1;
   packet::Outgoing packet;
   PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
   for (int copy = 0; copy < copies; ++copy) {
-    path.responder->acknowledge_again();
-    if (!path.responder->acknowledges_next() || !path.responder->next_packet(packet)) return;
+    if (may_be_lost) path.responder->acknowledge_again();
+    if (!path.responder->acknowledges_next() || !path.responder->next_packet(packet)) break;
     batch.add(packet);
   }
   batch.send();
@@ -143,6 +145,7 @@ void PacketSide::give_up_arriving() {
   if (path_ == nullptr) return;
   const std::lock_guard lock(path_->arriving);
   path_->target.give_up_send();
+  repeat_last_acknowledgement(*path_);
 }
 
 std::shared_ptr<PacketPath> PacketSide::current() {

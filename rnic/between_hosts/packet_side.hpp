@@ -45,7 +45,7 @@ class PacketSide {
   bool others_may_send() const;
   // Sends nothing any more, and takes no answers.
   void give_up_sending();
-  // Takes no more of a message that has begun to arrive.
+  // Takes no more of a message that has begun to arrive, and acknowledges those that have arrived.
   void give_up_arriving();
   // The path is still the one a packet came by.
   bool is_current(const std::shared_ptr<PacketPath>& path) const { return path == path_; }

@@ -450,16 +450,46 @@ TEST_F(TwoHosts, a_reset_queue_pair_answers_nothing_and_goes_to_this_host_afterw
   EXPECT_TRUE(wire.empty());
 }
 
+// A program may end the connection when it has the message: its peer must not hear of that end first. Of two
+// messages in one batch, the connection of the first one ends while the second one is being copied.
+TEST_F(TwoHosts, a_message_is_acknowledged_before_its_queue_pair_is_in_error) {
+  connect_hosts();
+  Endpoint other_a(a_nic), other_b(b_nic);
+  other_a.attributes().path = path_from_a();
+  other_b.attributes().path = path_from_b();
+  connect(other_a, other_b);
+  Memory memory(a_nic, 64, all_access, Reach::mapped), theirs(b_nic, 64, all_access, Reach::mapped);
+  Memory copied(b_nic, 64, all_access, Reach::copied);
+  ASSERT_EQ(b->recv(1, {theirs.all()}), PostResult::ok);
+  std::size_t answers = 0;
+  host.on_copy = [&] {
+    EXPECT_TRUE(b->modify(QpState::err));
+    answers = wire.size();
+    return Peer::Transfer::done;
+  };
+  ASSERT_EQ(a->send(2, memory.all()), PostResult::ok);
+  ASSERT_EQ(other_a.write(3, memory.all(), copied.addr(), copied.key()), PostResult::ok);
+  const std::deque<OnWire> sent = std::exchange(wire, {});
+  ASSERT_EQ(sent.size(), 2u);
+  const std::array<PacketDatagram, 2> batch = {datagram_of(sent[0]), datagram_of(sent[1])};
+  b_nic.adapter().take_packets(batch);
+  EXPECT_GE(answers, 1u);
+  deliver(wire.front());
+  EXPECT_TRUE(completed(a->poll_send(), 2));
+}
+
 // The acknowledgement is lost, and nobody will answer when the sender asks again.
 TEST_F(TwoHosts, a_queue_pair_that_ends_acknowledges_the_last_message_again) {
   const auto loses_an_acknowledgement = [&] {
     connect_hosts();
+    EXPECT_TRUE(wire.empty()) << "what ended before has already said it";
     Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
     ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
     deliver(std::exchange(wire, {}).front());
     wire.clear();
   };
   const std::vector<std::pair<std::string, std::function<void()>>> ends = {
+      {"in error", [&] { ASSERT_TRUE(b->modify(QpState::err)); }},
       {"reset", [&] { ASSERT_TRUE(b->modify(QpState::reset)); }},
       {"destroyed", [&] { b.reset(); }},
       {"its process ends", [&] { b_nic.adapter().finish_packets(); }}};
