@@ -81,9 +81,7 @@ TEST_F(TwoHosts, a_write_with_immediate_completes_a_receive_behind_its_bytes) {
 TEST_F(TwoHosts, a_message_is_acknowledged_before_its_answer_is_sent) {
   connect_hosts();
   Endpoint other_a(a_nic), other_b(b_nic);
-  other_a.attributes().path = path_from_a();
-  other_b.attributes().path = path_from_b();
-  connect(other_a, other_b);
+  connect_hosts(other_a, other_b);
   Memory memory(a_nic, 64, all_access, Reach::mapped), theirs(b_nic, 64, all_access, Reach::mapped);
   Memory copied(b_nic, 64, all_access, Reach::copied);
   ASSERT_EQ(b->recv(1, {theirs.all()}), PostResult::ok);
@@ -455,9 +453,7 @@ TEST_F(TwoHosts, a_reset_queue_pair_answers_nothing_and_goes_to_this_host_afterw
 TEST_F(TwoHosts, a_message_is_acknowledged_before_its_queue_pair_is_in_error) {
   connect_hosts();
   Endpoint other_a(a_nic), other_b(b_nic);
-  other_a.attributes().path = path_from_a();
-  other_b.attributes().path = path_from_b();
-  connect(other_a, other_b);
+  connect_hosts(other_a, other_b);
   Memory memory(a_nic, 64, all_access, Reach::mapped), theirs(b_nic, 64, all_access, Reach::mapped);
   Memory copied(b_nic, 64, all_access, Reach::copied);
   ASSERT_EQ(b->recv(1, {theirs.all()}), PostResult::ok);

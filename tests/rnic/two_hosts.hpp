@@ -34,9 +34,12 @@ class TwoHosts : public TwoNics {
   void connect_hosts(const EndpointOptions& a_options = {}, const EndpointOptions& b_options = {}) {
     a = std::make_unique<Endpoint>(a_nic, a_options);
     b = std::make_unique<Endpoint>(b_nic, b_options);
-    a->attributes().path = path_from_a();
-    b->attributes().path = path_from_b();
-    connect(*a, *b);
+    connect_hosts(*a, *b);
+  }
+  void connect_hosts(Endpoint& of_a, Endpoint& of_b) {
+    of_a.attributes().path = path_from_a();
+    of_b.attributes().path = path_from_b();
+    connect(of_a, of_b);
   }
   Path path_from_a() const {
     return {.via = Via::packets,
