@@ -217,7 +217,7 @@ bool Adapter::may_reach(const Running& one, std::uint32_t key) {
   const std::uint32_t reaches = segment_.header().qps[one.index].reaches.load(std::memory_order_acquire);
   // Compares indices, because a type 2 window changes the rest of its key. A window reaches the memory of its
   // region, which has another key.
-  if (reaches != any_receive) return reaches >> 8 == key >> 8 || windows_.is_window(reaches);
+  if (reaches != any_receive) return reaches >> 8 == key >> 8 || windows_.lies_in(reaches, key);
   const std::lock_guard lock(mutex_);
   std::optional<std::vector<std::uint32_t>> keys;
   if (const auto left = left_inside_.find(one.index); left != left_inside_.end())

@@ -13,7 +13,7 @@ std::optional<std::uint32_t> WindowTable::allocate(WindowType type, std::uint32_
   const auto key = table_.reserve();
   if (!key) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  windows_[index_of(*key)] = {type, pd, 0, 0, Qpn()};
+  windows_[index_of(*key)] = {type, pd, 0, 0, false, Qpn()};
   return key;
 }
 
@@ -41,6 +41,9 @@ void WindowTable::unbind(Window& window) {
   table_.invalidate(window.key);
   if (const auto region = regions_.find(window.region); region != regions_.end() && --region->second == 0)
     regions_.erase(region);
+  if (const auto holder = holders_.find(window.by.value());
+      window.type == WindowType::type2 && --holder->second == 0)
+    holders_.erase(holder);
   window.key = 0;
 }
 
@@ -56,25 +59,28 @@ bool WindowTable::allowed(const Bind& bind, const Window& window, std::uint32_t 
   return ProtectionTable::in_bounds(region, bind.addr, bind.length);
 }
 
-bool WindowTable::bind(const Bind& bind, Qpn by, std::uint32_t pd) {
+WindowTable::Outcome WindowTable::bind(const Bind& bind, Qpn by, std::uint32_t pd) {
   const std::lock_guard lock(mutex_);
   const auto found = windows_.find(index_of(bind.key));
-  if (found == windows_.end()) return false;
+  if (found == windows_.end()) return Outcome::refused;
   Window& window = found->second;
-  if (window.type == WindowType::type2 && (bound(window) || bind.length == 0)) return false;
+  if (window.type == WindowType::type2 && (bound(window) || bind.length == 0)) return Outcome::refused;
   const bool to_nothing = bind.length == 0;
-  if (!to_nothing && !allowed(bind, window, pd)) return false;
-  if (to_nothing && window.pd != pd) return false;
+  if (!to_nothing && !allowed(bind, window, pd)) return Outcome::refused;
+  if (to_nothing && window.pd != pd) return Outcome::refused;
+  const Outcome outcome = window.key == 0 ? Outcome::bound : Outcome::moved;
   unbind(window);
-  if (to_nothing) return true;
+  if (to_nothing) return outcome;
 
   const TptEntry& region = table_.entry(bind.lkey);
   const std::uint64_t offset = bind.addr - region.addr;
   invalidated(bind.key).store(0, std::memory_order_relaxed);  // the key may be in use for the second time
   window.key = bind.key;
+  window.travelled |= window.region != 0 && window.region != bind.lkey;
   window.region = bind.lkey;
   window.by = by;
   ++regions_[bind.lkey];
+  if (window.type == WindowType::type2) ++holders_[by.value()];
   table_.publish(bind.key,
                  {.addr = bind.access & access::zero_based ? 0 : bind.addr,
                   .base = region.base + offset,
@@ -84,7 +90,7 @@ bool WindowTable::bind(const Bind& bind, Qpn by, std::uint32_t pd) {
                   .window = region.window,
                   .window_offset = region.window_offset + offset},
                  window.type == WindowType::type2 ? by : Qpn());
-  return true;
+  return outcome;
 }
 
 bool WindowTable::invalidate(std::uint32_t key, Qpn by) {
@@ -109,13 +115,15 @@ void WindowTable::finish_invalidate(std::uint32_t key, Qpn by) {
 
 void WindowTable::forget(Qpn qpn) {
   const std::lock_guard lock(mutex_);
+  if (!holders_.contains(qpn.value())) return;
   for (auto& [index, window] : windows_)
     if (window.type == WindowType::type2 && window.by == qpn) unbind(window);
 }
 
-bool WindowTable::is_window(std::uint32_t key) const {
+bool WindowTable::lies_in(std::uint32_t key, std::uint32_t lkey) const {
   const std::lock_guard lock(mutex_);
-  return windows_.contains(index_of(key));
+  const auto found = windows_.find(index_of(key));
+  return found != windows_.end() && (found->second.region == lkey || found->second.travelled);
 }
 
 bool WindowTable::in_use(std::uint32_t lkey) const {

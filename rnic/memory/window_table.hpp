@@ -39,8 +39,12 @@ class WindowTable {
     std::uint32_t access = 0;
     std::uint64_t addr = 0, length = 0;
   };
-  // False: a memory management operation error; the window is unchanged.
-  bool bind(const Bind&, Qpn by, std::uint32_t pd);
+  enum class Outcome : std::uint8_t {
+    refused,  // a memory management operation error; the window is unchanged
+    bound,    // it gave access to nothing before
+    moved     // an initiator may still use what it gave access to before
+  };
+  Outcome bind(const Bind&, Qpn by, std::uint32_t pd);
   // IBV_WR_LOCAL_INV: by the queue pair that the window is bound to.
   bool invalidate(std::uint32_t key, Qpn by);
   // The owner's half of a SEND_WITH_INVALIDATE, called when it polls the SEND.
@@ -48,8 +52,9 @@ class WindowTable {
   // A queue pair goes away, and its type 2 windows with it.
   void forget(Qpn);
 
-  // Whether the key belongs, or once belonged, to a window that is still allocated.
-  bool is_window(std::uint32_t key) const;
+  // Whether the key belongs, or once belonged, to a window that is still allocated, and that lies or lay in
+  // the region.
+  bool lies_in(std::uint32_t key, std::uint32_t lkey) const;
   bool in_use(std::uint32_t lkey) const;  // some window lies in that region
 
  private:
@@ -57,7 +62,8 @@ class WindowTable {
     WindowType type{};
     std::uint32_t pd = 0;
     std::uint32_t key = 0;     // 0: not bound
-    std::uint32_t region = 0;  // lkey
+    std::uint32_t region = 0;  // lkey, also of the last binding
+    bool travelled = false;    // it was bound in more than one region
     Qpn by;
   };
   std::atomic<std::uint32_t>& invalidated(std::uint32_t key) const;
@@ -70,6 +76,7 @@ class WindowTable {
   mutable std::mutex mutex_;
   std::map<std::uint32_t, Window> windows_;         // by index
   std::map<std::uint32_t, std::uint32_t> regions_;  // lkey: windows bound in it
+  std::map<std::uint32_t, std::uint32_t> holders_;  // QPN: type 2 windows bound to it
 };
 
 }  // namespace weir::rnic

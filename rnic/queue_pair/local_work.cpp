@@ -56,19 +56,22 @@ std::optional<WcStatus> prepare(const QpCommon& qp, SendWqe& wqe, Gather& pieces
 // Memory management operations touch only our own table. They complete only after every access under the old
 // key is over (IBA 10.6.7.2).
 bool execute_local(const QpCommon& qp, SendWqe& wqe) {
-  const bool done = wqe.opcode == SendOpcode::bind_window
-                        ? qp.nic.windows.bind({.key = wqe.rkey,
-                                               .lkey = wqe.binding.lkey,
-                                               .access = wqe.binding.access,
-                                               .addr = wqe.remote_addr,
-                                               .length = wqe.binding.length},
-                                              qp.qpn, qp.config.pd)
-                        : qp.nic.windows.invalidate(wqe.imm_be, qp.qpn);
-  if (!done) {
+  using Bound = WindowTable::Outcome;
+  Bound outcome = Bound::refused;
+  if (wqe.opcode == SendOpcode::bind_window)
+    outcome = qp.nic.windows.bind({.key = wqe.rkey,
+                                   .lkey = wqe.binding.lkey,
+                                   .access = wqe.binding.access,
+                                   .addr = wqe.remote_addr,
+                                   .length = wqe.binding.length},
+                                  qp.qpn, qp.config.pd);
+  else if (qp.nic.windows.invalidate(wqe.imm_be, qp.qpn))
+    outcome = Bound::moved;
+  if (outcome == Bound::refused) {
     wqe.status = WcStatus::mw_bind_err;
     return false;
   }
-  qp.whole.wait_for_initiators();
+  if (outcome == Bound::moved) qp.whole.wait_for_initiators();
   return true;
 }
 
