@@ -21,7 +21,7 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
 // Starts among the first numbers only, because loops over all contexts ever used begin with the first.
 void Adapter::begin_numbers_at(std::uint64_t secret) {
   constexpr std::uint32_t first_ones = 512;
-  table_.begin_at(secret);
+  table_.begin_with(secret);
   first_qp_ = static_cast<std::uint32_t>(secret >> 32) % first_ones;
 }
 

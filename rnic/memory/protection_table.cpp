@@ -1,21 +1,46 @@
 #include "rnic/memory/protection_table.hpp"
 
+#include "rnic/memory/secret_order.hpp"
+
 namespace weir::rnic {
 namespace {
 
-// Different bits for each index, which cannot be computed without the secret (splitmix64).
-std::uint8_t first_generation(std::uint64_t secret, std::uint32_t index) {
-  std::uint64_t mixed = secret + 0x9e3779b97f4a7c15ull * (index + 1ull);
-  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
-  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
-  return static_cast<std::uint8_t>(mixed >> 56);
+// So many entries, 4 MiB of the table, are filled before the next.
+constexpr std::uint32_t block_bits = 16, block_entries = 1u << block_bits;
+constexpr std::uint32_t blocks = max_keys / block_entries;
+constexpr std::uint32_t generation_bits = 12;
+// Which permutation: of the blocks, of the entries of a block, of the generations of a place.
+constexpr std::uint32_t of_blocks = 0, of_entries = 1, of_generations = of_entries + blocks;
+
+std::uint32_t key_of(std::uint32_t index, std::uint32_t generation) {
+  return generation >> 8 << 28 | index << 8 | (generation & 0xff);
 }
 
 }  // namespace
 
-void ProtectionTable::begin_at(std::uint64_t secret) {
-  secret_ = secret;
-  offset_ = static_cast<std::uint32_t>(secret) & (max_keys - 1);
+std::uint32_t ProtectionTable::index_of_place(std::uint32_t place) const {
+  const std::uint32_t block = in_secret_order(secret_, of_blocks, 4, place >> block_bits);
+  const std::uint32_t entry =
+      in_secret_order(secret_, of_entries + block, block_bits, place & (block_entries - 1));
+  return block << block_bits | entry;
+}
+
+std::uint32_t ProtectionTable::place_of(std::uint32_t key) const {
+  const std::uint32_t index = (key >> 8) & (max_keys - 1);
+  const std::uint32_t block = index >> block_bits;
+  const std::uint32_t entry =
+      from_secret_order(secret_, of_entries + block, block_bits, index & (block_entries - 1));
+  return from_secret_order(secret_, of_blocks, 4, block) << block_bits | entry;
+}
+
+// Goes through all generations of a place before one comes again. Never key 0, "none".
+std::uint32_t ProtectionTable::next_key(std::uint32_t place) {
+  if (uses_.size() <= place) uses_.resize(place + 1);
+  for (;;) {
+    const std::uint32_t use = uses_[place]++ & ((1u << generation_bits) - 1);
+    const std::uint32_t generation = in_secret_order(secret_, of_generations + place, generation_bits, use);
+    if (const std::uint32_t key = key_of(index_of_place(place), generation); key != 0) return key;
+  }
 }
 
 // The next key of a free index. Regions and windows have separate limits.
@@ -23,23 +48,18 @@ std::optional<std::uint32_t> ProtectionTable::take_index(For what) {
   const std::lock_guard lock(mutex_);
   std::uint32_t& used = what == For::region ? regions_ : windows_;
   if (used == (what == For::region ? max_mrs : max_mws)) return std::nullopt;
-  std::uint32_t index;
-  // First-freed first-reused would revisit a generation after 255 reuses of one index; taking a fresh index
+  std::uint32_t place;
+  // First-freed first-reused would revisit a generation after few reuses of one place; taking a fresh one
   // while there are few freed ones spreads them.
-  if (free_.size() > 1024 || fresh_ >= max_keys) {
+  if (free_.size() > 1024 || fresh_ == max_keys) {
     if (free_.empty()) return std::nullopt;
-    index = free_.front();
+    place = free_.front();
     free_.pop_front();
   } else {
-    index = fresh_++;
+    place = fresh_++;
   }
   ++used;
-  while (generation_.size() <= index)
-    generation_.push_back(secret_ == 0
-                              ? std::uint8_t{0}
-                              : first_generation(secret_, static_cast<std::uint32_t>(generation_.size())));
-  if (++generation_[index] == 0) generation_[index] = 1;
-  return ((index + offset_) & (max_keys - 1)) << 8 | generation_[index];
+  return next_key(place);
 }
 
 std::optional<std::uint32_t> ProtectionTable::insert(const Region& region) {

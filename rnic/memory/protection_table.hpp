@@ -1,8 +1,11 @@
 // The translation-and-protection table: which ranges of this process's memory the NIC may touch, for which
 // queue pairs, and with what rights.
 //
-// An entry's key is its index and a generation, so that a key from before a deregistration no longer matches.
-// The same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses
+// A key is 4 bits of generation, the entry's 20-bit index, 8 bits of generation: one from before a
+// deregistration no longer matches. The same number serves as lkey and rkey. Indices and generations follow a
+// secret order (secret_order.hpp), so that a peer that knows some keys can derive no other; entries still lie
+// in as few blocks of the table as will hold them, because each page of it that is touched costs memory.
+// Neighbours map the table read-only and check their own accesses
 // against it (rnic/same_host/responder.cpp), so registration publishes an entry by storing its key last, and
 // deregistration stores key 0 first and then waits for every initiator that was already past its check
 // (Adapter::drain_initiators).
@@ -14,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "hash/siphash.hpp"
 #include "rnic/memory/segment_layout.hpp"
 
 namespace weir::rnic {
@@ -33,9 +37,8 @@ class ProtectionTable {
   // `entries` is a shared mapping of max_keys zeroed entries that outlives this object.
   explicit ProtectionTable(TptEntry* entries) : entries_(entries) {}
 
-  // Call before the first key, with a random number: keys then start anywhere, so that no other host can
-  // guess one.
-  void begin_at(std::uint64_t secret);
+  // Call before the first key, with a random number that nobody else knows.
+  void begin_with(std::uint64_t secret) { secret_ = {secret, ~secret}; }
   // The new key; nullopt when the table is full.
   std::optional<std::uint32_t> insert(const Region&);
   // Reserves an entry for a memory window: its key is not valid before publish().
@@ -79,17 +82,18 @@ class ProtectionTable {
   TptEntry* entries_;
   enum class For : bool { region, window };
   std::optional<std::uint32_t> take_index(For);
+  std::uint32_t next_key(std::uint32_t place);
+  std::uint32_t index_of_place(std::uint32_t place) const;
+  std::uint32_t place_of(std::uint32_t key) const;
   void fill(std::uint32_t key, const Region&, Qpn only);
-  std::uint32_t place_of(std::uint32_t key) const { return ((key >> 8) - offset_) & (max_keys - 1); }
 
+  hash::SipKey secret_;
   std::mutex mutex_;
   std::uint32_t regions_ = 0, windows_ = 0;
-  // Places are indices less an offset; place 0 is never used: of the offset 0 it would be key 0, "none".
-  std::uint32_t fresh_ = 1;
-  std::uint32_t offset_ = 0;
-  std::uint64_t secret_ = 0;
+  // Places are taken in order; the secret says which index each is.
+  std::uint32_t fresh_ = 0;
   std::deque<std::uint32_t> free_;
-  std::vector<std::uint8_t> generation_;  // by place
+  std::vector<std::uint16_t> uses_;  // by place: how often it was taken
 };
 
 }  // namespace weir::rnic

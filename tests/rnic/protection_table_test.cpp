@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
+#include <vector>
 
 namespace weir::rnic {
 namespace {
@@ -129,6 +134,63 @@ TEST_F(ProtectionTableTest, a_key_is_not_given_again_soon) {
     table.invalidate(key);
     table.release(key);
   }
+}
+
+// Two tables whose secrets differ in one bit, and what a peer learns from keys it was given: nothing about
+// the next one. Each statistic is far from what keys in any order of their own would give.
+TEST_F(ProtectionTableTest, no_key_can_be_derived_from_the_ones_before) {
+  constexpr int keys = 4096;
+  table.begin_with(0x5eed);
+  std::array<int, 32> flips{};
+  std::set<std::uint32_t> steps;
+  int near = 0;
+  std::uint32_t before = insert(0x1000, 16);
+  for (int i = 0; i < keys; ++i) {
+    const std::uint32_t key = insert(0x1000, 16);
+    for (std::size_t bit = 0; bit < flips.size(); ++bit) flips[bit] += (key ^ before) >> bit & 1;
+    const std::uint32_t index = (key >> 8) % max_keys, last_index = (before >> 8) % max_keys;
+    near += std::max(index, last_index) - std::min(index, last_index) < 256 ? 1 : 0;
+    steps.insert(key - before);
+    before = key;
+  }
+  EXPECT_EQ(steps.size(), static_cast<std::size_t>(keys)) << "two neighbours differ by the same";
+  EXPECT_LT(near, keys / 50) << "of " << keys << " keys lie near the one before; 1/128 would by chance";
+  for (std::size_t bit = 0; bit < flips.size(); ++bit) {
+    if (bit >= 24 && bit < 28) continue;  // the block, of which there is one yet
+    EXPECT_NEAR(flips[bit], keys / 2, keys / 16) << "bit " << bit << " can be guessed";
+  }
+}
+
+TEST_F(ProtectionTableTest, the_generations_of_one_entry_follow_no_order) {
+  table.begin_with(0x5eed);
+  std::map<std::uint32_t, std::vector<std::uint32_t>> generations;  // by index
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint32_t key = insert(0x1000, 16);
+    generations[key >> 8 & (max_keys - 1)].push_back(key >> 28 << 8 | (key & 0xff));
+    table.invalidate(key);
+    table.release(key);
+  }
+  std::map<std::uint32_t, int> steps;
+  int pairs = 0;
+  for (const auto& [index, each] : generations)
+    for (std::size_t i = 1; i < each.size(); ++i, ++pairs) ++steps[(each[i] - each[i - 1]) & 0xfff];
+  ASSERT_GT(pairs, 50'000);
+  for (const auto& [step, count] : steps) EXPECT_LT(count, pairs / 500) << "step " << step << " is usual";
+}
+
+TEST_F(ProtectionTableTest, another_secret_gives_other_keys) {
+  std::unique_ptr<TptEntry, void (*)(TptEntry*)> others{
+      static_cast<TptEntry*>(std::calloc(max_keys, sizeof(TptEntry))), [](TptEntry* p) { std::free(p); }};
+  ProtectionTable other(others.get());
+  table.begin_with(0x5eed);
+  other.begin_with(0x5eed ^ 1);
+  int same = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t key = insert(0x1000, 16);
+    const Region region{.addr = 0, .base = 0, .length = 1, .access = 0, .pd = 1};
+    same += key == other.insert(region).value() ? 1 : 0;
+  }
+  EXPECT_LE(same, 1);
 }
 
 TEST_F(ProtectionTableTest, update_keeps_the_key_and_changes_rights_and_domain) {
