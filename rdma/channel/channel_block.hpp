@@ -6,11 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "rdma/device/memory_pool.hpp"
-#include "rdma/verbs/objects.hpp"
+#include "rdma/device/peer_right.hpp"
 
 namespace weir::rdma {
 
@@ -23,7 +22,7 @@ struct ChannelBlock {
   std::uint32_t lkey = 0;
   std::uint32_t holders = 0;
   BlockUse use = BlockUse::kept;
-  std::optional<MemoryRegion> readable;  // by the peer
+  PeerRight readable;  // by the peer, as far as it was once offered
   std::size_t readable_bytes = 0;
   BlockStore* store = nullptr;
 

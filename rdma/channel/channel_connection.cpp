@@ -23,9 +23,9 @@ std::uint32_t window_of(const ChannelSettings& settings) {
 
 }  // namespace
 
-// Data uses 2 * send_blocks requests; READs, acknowledgements and probes use the rest.
+// Data uses 2 * send_blocks requests; READs, windows for offers, acknowledgements and probes use the rest.
 std::uint32_t ChannelConnection::send_depth() const {
-  return 2u * settings_.send_blocks + 8u + 2u * settings_.rendezvous_depth;
+  return 2u * settings_.send_blocks + 8u + 3u * settings_.rendezvous_depth;
 }
 
 Result<ChannelConnection*> ChannelConnection::make(Engine& engine, Side side,
@@ -124,6 +124,10 @@ bool ChannelConnection::drained() {
 
 void ChannelConnection::before_queue_pair_goes() {
   if (shared_ != nullptr && id_ && id_->qp != nullptr) shared_->leave(id_->qp->qp_num);
+}
+
+void ChannelConnection::revoke_rights() {
+  if (store_) store_->revoke_rights();
 }
 
 void ChannelConnection::release_resources() {

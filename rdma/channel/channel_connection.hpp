@@ -137,6 +137,7 @@ class ChannelConnection final : public ConnectionLife, public BlockUser {
   void on_abandoned() override;
   bool drained() override;
   void before_queue_pair_goes() override;
+  void revoke_rights() override;
   void release_resources() override;
   void release_unread() override;
   Error explain(const ibv_wc& completion) const override;

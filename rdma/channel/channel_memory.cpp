@@ -63,15 +63,30 @@ void BlockStore::set_use(ChannelBlock& block, BlockUse use) {
   block.use = use;
 }
 
-Result<std::uint32_t> BlockStore::make_readable(ChannelBlock& block, std::size_t bytes) {
+Result<PeerRight*> BlockStore::make_readable(ChannelBlock& block, std::size_t bytes) {
   if (!block.readable || block.readable_bytes < bytes) {
-    block.readable.reset();
-    Result<MemoryRegion> region = MemoryRegion::enroll(pd_, block.bytes().first(bytes), Access::remote_read);
-    if (!region) return std::unexpected(region.error());
-    block.readable = std::move(*region);
+    revoke(block);
+    Result<PeerRight> right = PeerRight::make(*device_, block.bytes().first(bytes), Access::remote_read);
+    if (!right) return std::unexpected(right.error());
+    block.readable = std::move(*right);
     block.readable_bytes = bytes;
+    readable_.push_back(&block);
   }
-  return block.readable->rkey();
+  return &block.readable;
+}
+
+void BlockStore::revoke(ChannelBlock& block) {
+  if (!block.readable) return;
+  block.readable = {};
+  block.readable_bytes = 0;
+  std::erase(readable_, &block);
+}
+
+void BlockStore::revoke_rights() {
+  for (ChannelBlock* block : std::exchange(readable_, {})) {
+    block->readable = {};
+    block->readable_bytes = 0;
+  }
 }
 
 void BlockStore::came_back(ChannelBlock& block) {
@@ -87,12 +102,14 @@ void BlockStore::came_back(ChannelBlock& block) {
                                    (keep_large_ > 0 && pool_.stats().used_bytes < pool_.max_bytes() / 2);
   if (is_frame && shared_ != nullptr) {
     bytes_[static_cast<std::size_t>(block.use)] -= block.bytes().size();
+    revoke(block);  // the next message in it may come from another peer
     shared_->give_back(std::move(owned));
   } else if (user_ != nullptr && keep) {
     set_use(block, BlockUse::kept);
     kept.push_back(std::move(owned));
   } else {
     bytes_[static_cast<std::size_t>(block.use)] -= block.bytes().size();
+    revoke(block);
     owned.reset();
   }
   if (user_ != nullptr) {
@@ -104,17 +121,21 @@ void BlockStore::came_back(ChannelBlock& block) {
 
 void BlockStore::trim() {
   const std::size_t unneeded = least_large_ > keep_large_ ? least_large_ - keep_large_ : 0;
-  for (std::size_t i = 0; i < unneeded; ++i)
-    bytes_[static_cast<std::size_t>(BlockUse::kept)] -= large_[i]->bytes().size();
-  large_.erase(large_.begin(), large_.begin() + static_cast<std::ptrdiff_t>(unneeded));
+  forget(large_, unneeded);
   least_large_ = large_.size();
 }
 
-void BlockStore::shrink() {
-  for (Kept* kept : {&frames_, &large_}) {
-    for (const auto& block : *kept) bytes_[static_cast<std::size_t>(BlockUse::kept)] -= block->bytes().size();
-    kept->clear();
+// The oldest `count`.
+void BlockStore::forget(Kept& kept, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes_[static_cast<std::size_t>(BlockUse::kept)] -= kept[i]->bytes().size();
+    revoke(*kept[i]);
   }
+  kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void BlockStore::shrink() {
+  for (Kept* kept : {&frames_, &large_}) forget(*kept, kept->size());
   least_large_ = 0;
 }
 

@@ -2,9 +2,10 @@
 //
 // A block is posted (the device receives into it), held (a Message views it, or will), sending (a Buffer of
 // the user, or on its way), kept for reuse, or lent (the application may hold it for ever). Blocks are
-// counted by use, in bytes. A block that may be offered to the peer has a registration for remote reading, as
-// long as the longest message that was in it; it stays while the block is kept, because registering costs
-// more than copying, and because nothing ever gets into such a block that is not meant for this very peer.
+// counted by use, in bytes. A block that was offered to the peer has a registration for reading through this
+// channel's queue pair, as long as the longest message that was in it; it stays while the block is kept,
+// because registering costs more than copying, and because nothing ever gets into such a block that is not
+// meant for this very peer.
 //
 // Ownership: the connection holds the BlockStore and orphans it when it ends; the store lives on until the
 // last Message or Buffer is gone, and what comes back to an orphan goes to the device's pool. Threading: the
@@ -73,8 +74,10 @@ class BlockStore {
   // A frame that came into a shared receive.
   BlockRef adopt(std::unique_ptr<ChannelBlock> block, BlockUse use);
   void set_use(ChannelBlock& block, BlockUse use);
-  // Lets the peer read the first `bytes`, and gives the key.
-  Result<std::uint32_t> make_readable(ChannelBlock& block, std::size_t bytes);
+  // The peer's right to read the first `bytes`, which may still have to be bound.
+  Result<PeerRight*> make_readable(ChannelBlock& block, std::size_t bytes);
+  // Before the queue pair goes; blocks may still be held then.
+  void revoke_rights();
 
   // Takes a held block with one holder out of what is bounded by `held_bytes`. False, and unchanged: the pool
   // is half full, and others need it.
@@ -100,7 +103,6 @@ class BlockStore {
              BlockUser& user, SharedReceives* shared)
       : device_(device.shared_from_this()),
         pool_(device.pool()),
-        pd_(device.pd()),
         frame_bytes_(frame_bytes),
         keep_frames_(keep_frames),
         keep_large_(keep_large),
@@ -108,17 +110,19 @@ class BlockStore {
         shared_(shared) {}
   Result<BlockRef> fresh(std::size_t bytes, BlockUse use);
   void came_back(ChannelBlock& block);
+  void revoke(ChannelBlock& block);
+  void forget(Kept& kept, std::size_t count);
   void orphan();
 
   const std::shared_ptr<Device> device_;  // last to go
   MemoryPool& pool_;
-  const ProtectionDomain& pd_;
   std::size_t frame_bytes_, keep_frames_, keep_large_;
   BlockUser* user_;         // null: orphaned
   SharedReceives* shared_;  // the device's
   Kept frames_, large_;
-  std::size_t least_large_ = 0;  // that large_ had since the last trim()
-  std::size_t out_ = 0;          // blocks with a holder
+  std::vector<ChannelBlock*> readable_;  // wherever they are
+  std::size_t least_large_ = 0;          // that large_ had since the last trim()
+  std::size_t out_ = 0;                  // blocks with a holder
   std::array<std::size_t, 5> bytes_{};
 };
 

@@ -155,13 +155,19 @@ bool ChannelConnection::place_buffer(Buffer& buffer) {
 // even when corked, so that the peer fetches while we prepare the next ones.
 bool ChannelConnection::place_offer(BlockRef& block, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed()) return stalled();
-  const Result<std::uint32_t> rkey = store_->make_readable(*block, offer.length);
-  if (!rkey) {
-    end(rkey.error().code, rkey.error().what);
+  const Result<PeerRight*> made = store_->make_readable(*block, offer.length);
+  if (!made) {
+    end(made.error().code, made.error().what);
     return false;
   }
-  offer.address = reinterpret_cast<std::uintptr_t>(block->bytes().data());
-  offer.rkey = *rkey;
+  PeerRight& right = **made;
+  if (right.unbound()) {
+    if (ring_.room() == 0) return stalled();
+    ibv_send_wr bind = right.bind();
+    if (!post(bind, Posted{.block = block.share(), .staged = false, .fetch = false}, true)) return false;
+  }
+  offer.address = right.address();
+  offer.rkey = right.rkey();
   if (!place(channel_wire::offer_record_bytes(offer),
              [&](std::byte* at) { channel_wire::put_offer(at, offer); }))
     return false;

@@ -138,7 +138,6 @@ std::unique_ptr<ChannelBlock> SharedReceives::take_spare() {
 }
 
 void SharedReceives::give_back(std::unique_ptr<ChannelBlock> block) {
-  block->readable.reset();  // the next message in it may come from another peer
   block->store = nullptr;
   if (spare_.size() < slots_.size()) spare_.push_back(std::move(block));
 }

@@ -5,10 +5,10 @@
 // Pages are touched only when used, so on a software NIC a pool costs what was used of it; real hardware pins
 // a slab when its first lkey is asked for.
 //
-// A slab's own registration is local only. A block that peers may write gets a registration of its own
-// (MemoryRegion with Access::remote_write over Block::bytes()), so that an rkey opens one connection's block
-// and dies with it. Such a block comes from take_zeroed(): only the peer knows which bytes it wrote, so
-// whatever else lies in the block counts as the peer's, and must be nobody's.
+// A slab's own registration is local only. A block that a peer may write has a PeerRight over Block::bytes(),
+// so that an rkey opens one connection's block, to that connection, and dies with it. Such a block comes from
+// take_zeroed(): only the peer knows which bytes it wrote, so whatever else lies in the block counts as the
+// peer's, and must be nobody's.
 //
 // Limits: `max_bytes` of slabs is a hard cap (Errc::memory_limit). What was free all the time between two
 // trims, beyond `keep_bytes`, the water-mark, is returned to the system in slabs whose blocks are all free: a

@@ -239,6 +239,7 @@ void ConnectionLife::finish() {
 }
 
 void ConnectionLife::let_go() {
+  revoke_rights();
   id_ = CmId();
   release_resources();
   queue_ = nullptr;

@@ -132,6 +132,8 @@ class ConnectionLife : public CmOwner {
   virtual bool drained() = 0;
   // The queue pair sends and receives nothing more and is about to be destroyed.
   virtual void before_queue_pair_goes() {}
+  // The peer has left the queue pair and cannot come back: destroys what grants rights through it.
+  virtual void revoke_rights() {}
   virtual void release_resources() = 0;  // the identifier and its queue pair are gone already
   virtual void release_unread() = 0;     // nobody will read any more
   // The error for a failed completion that means something to the protocol; a code of 0 if it does not.

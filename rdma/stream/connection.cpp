@@ -163,18 +163,30 @@ bool Connection::post_data(std::span<ibv_sge> pieces, Source source) {
 void Connection::announce_if_due() {
   if (state_ != State::established) return;
   const std::optional<std::uint32_t> due = window_.due();
-  if (!due || !send_queue_.room_for_control()) return;  // a send completion tries again
+  if (!due || !send_queue_.room_for_announcement()) return;  // a send completion tries again
   ReceiveBuffer& buffer = receive_buffers_[*due];
   // If there is no memory for a second buffer, the peer waits until the first one is read; nothing is lost.
   if (!buffer.block && !take_buffer(buffer)) return;
+  if (buffer.right.unbound() && !grant(buffer.right)) return;
   const std::uint32_t length = stats_.announcements == 0
                                    ? receive_size_.now()
                                    : receive_size_.after(stats_.immediates - immediates_before_);
   immediates_before_ = stats_.immediates;
   ++stats_.announcements;
   window_.announced(*due, length);
-  send_control(RegisterXferMemory{reinterpret_cast<std::uintptr_t>(buffer.block.bytes().data()), length,
-                                  buffer.region->rkey()});
+  send_control(RegisterXferMemory{buffer.right.address(), length, buffer.right.rkey()});
+}
+
+bool Connection::grant(PeerRight& right) {
+  ibv_send_wr wr = right.bind();
+  wr.wr_id = WorkId{tag_, WorkKind::send}.encode();
+  ibv_send_wr* bad = nullptr;
+  if (const int failed = ibv_post_send(id_->qp, &wr, &bad); failed != 0) {
+    end(Errc::device_error, "the device refused a memory window: " + std::generic_category().message(failed));
+    return false;
+  }
+  send_queue_.posted(0, false);
+  return true;
 }
 
 // The caller has checked room_for_control(). Always signalled: they are rare, and completion frees the slot.

@@ -22,6 +22,7 @@
 
 #include "rdma/device/device.hpp"
 #include "rdma/device/memory_pool.hpp"
+#include "rdma/device/peer_right.hpp"
 #include "rdma/engine/callback_slot.hpp"
 #include "rdma/engine/connection_life.hpp"
 #include "rdma/engine/io_op.hpp"
@@ -97,19 +98,21 @@ class Connection final : public ConnectionLife {
 
   struct ReceiveBuffer {
     MemoryPool::Block block;
-    std::optional<MemoryRegion> region;  // the peer's right to write it
+    PeerRight right;  // to write it
   };
 
   Result<void> prepare() override;
   void on_established() override;
   void on_abandoned() override;
   bool drained() override;
+  void revoke_rights() override;
   void release_resources() override;
   void release_unread() override;
   Error explain(const ibv_wc& completion) const override;
   Result<void> take_buffer(ReceiveBuffer& buffer);
   Result<void> post_receives(std::uint32_t count);
   void announce_if_due();
+  bool grant(PeerRight& right);
   void send_control(const ControlMessage& message);
   void on_receive(const ibv_wc& completion);
   void on_send_done();

@@ -68,11 +68,11 @@ Result<void> Connection::take_buffer(ReceiveBuffer& buffer) {
   Result<MemoryPool::Block> block = device_->pool().take_zeroed(settings_.receive_buffer_bytes);
   if (!block) return std::unexpected(block.error());
   // Registers only what we announce, and only for the life of this connection.
-  Result<MemoryRegion> region = MemoryRegion::enroll(
-      device_->pd(), block->bytes().first(settings_.receive_buffer_bytes), Access::remote_write);
-  if (!region) return std::unexpected(region.error());
+  Result<PeerRight> right =
+      PeerRight::make(*device_, block->bytes().first(settings_.receive_buffer_bytes), Access::remote_write);
+  if (!right) return std::unexpected(right.error());
   buffer.block = std::move(*block);
-  buffer.region = std::move(*region);
+  buffer.right = std::move(*right);
   return {};
 }
 
@@ -104,9 +104,12 @@ bool Connection::drained() {
   return false;
 }
 
-// Revoke the peer's rights now; the receive buffers may hold bytes that nobody has read yet.
+// The receive buffers may hold bytes that nobody has read yet.
+void Connection::revoke_rights() {
+  for (ReceiveBuffer& buffer : receive_buffers_) buffer.right = {};
+}
+
 void Connection::release_resources() {
-  for (ReceiveBuffer& buffer : receive_buffers_) buffer.region.reset();
   staging_ = {};
   control_ = {};
   kept_.clear();

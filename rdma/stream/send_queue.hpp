@@ -31,6 +31,8 @@ class SendQueue {
   std::uint32_t outstanding() const { return static_cast<std::uint32_t>(posted_ - done_); }
   bool has_unsignalled() const { return since_signal_ > 0; }
   bool room_for_control() const { return outstanding() < depth_ && marks_used() < max_marks; }
+  // A window's binding, and the message with its key.
+  bool room_for_announcement() const { return outstanding() + 2 <= depth_ && marks_used() < max_marks; }
   bool room_for_data() const {
     return outstanding() + reserved_for_control < depth_ && marks_used() + reserved_for_control < max_marks;
   }

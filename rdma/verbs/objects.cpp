@@ -14,9 +14,16 @@ Result<ProtectionDomain> ProtectionDomain::allocate(ibv_context* device) {
 
 Result<MemoryRegion> MemoryRegion::enroll(const ProtectionDomain& pd, std::span<std::byte> memory,
                                           Access access) {
-  const int flags = IBV_ACCESS_LOCAL_WRITE | (access == Access::remote_write ? IBV_ACCESS_REMOTE_WRITE : 0) |
-                    (access == Access::remote_read ? IBV_ACCESS_REMOTE_READ : 0);
-  if (ibv_mr* mr = ibv_reg_mr(pd.get(), memory.data(), memory.size(), flags); mr != nullptr)
+  return enroll_at(pd, memory, reinterpret_cast<std::uintptr_t>(memory.data()), access);
+}
+
+Result<MemoryRegion> MemoryRegion::enroll_at(const ProtectionDomain& pd, std::span<std::byte> memory,
+                                             std::uint64_t address, Access access) {
+  unsigned flags = IBV_ACCESS_LOCAL_WRITE;
+  if (access == Access::remote_write) flags |= IBV_ACCESS_REMOTE_WRITE;
+  if (access == Access::remote_read) flags |= IBV_ACCESS_REMOTE_READ;
+  if (access == Access::through_windows) flags |= IBV_ACCESS_MW_BIND;
+  if (ibv_mr* mr = ibv_reg_mr_iova2(pd.get(), memory.data(), memory.size(), address, flags); mr != nullptr)
     return MemoryRegion(mr);
   const int why = errno;
   // The usual cause on real devices: registration pins pages against RLIMIT_MEMLOCK.
@@ -24,6 +31,12 @@ Result<MemoryRegion> MemoryRegion::enroll(const ProtectionDomain& pd, std::span<
                  "cannot register " + std::to_string(memory.size()) + " bytes with the device" +
                      (why == ENOMEM ? " (raise `ulimit -l` or use smaller buffers)" : ""),
                  why);
+}
+
+Result<MemoryWindow> MemoryWindow::allocate(const ProtectionDomain& pd) {
+  if (ibv_mw* mw = ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2); mw != nullptr) return MemoryWindow(mw);
+  return fail_os(errno == ENOMEM ? Errc::memory_limit : Errc::device_error,
+                 "cannot allocate a memory window of type 2", errno);
 }
 
 Result<MemoryRegion> MemoryRegion::enroll_everything(const ProtectionDomain& pd) {

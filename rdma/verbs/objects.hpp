@@ -19,9 +19,10 @@ namespace weir::rdma {
 
 // Remote peers write our memory where, and only where, a region says so.
 enum class Access {
-  local,         // the device reads and writes it on our behalf
-  remote_write,  // and whoever holds the rkey may write it
-  remote_read,   // and whoever holds the rkey may read it
+  local,            // the device reads and writes it on our behalf
+  remote_write,     // and whoever holds the rkey may write it
+  remote_read,      // and whoever holds the rkey may read it
+  through_windows,  // peers reach it through windows that are bound in it, not by its rkey
 };
 
 class ProtectionDomain {
@@ -45,8 +46,12 @@ class MemoryRegion {
   // All memory of this process, also what it maps later, for the device to read on our behalf: implicit
   // on-demand paging (ibv_reg_mr(3)), so nothing is pinned. Errc::device_error if the device cannot.
   static Result<MemoryRegion> enroll_everything(const ProtectionDomain& pd);
+  // The same as enroll(), but peers and windows name its first byte `address`, which has its page offset.
+  static Result<MemoryRegion> enroll_at(const ProtectionDomain& pd, std::span<std::byte> memory,
+                                        std::uint64_t address, Access access);
   std::uint32_t lkey() const { return mr_->lkey; }
   std::uint32_t rkey() const { return mr_->rkey; }
+  ibv_mr* get() const { return mr_.get(); }
 
  private:
   struct Release {
@@ -54,6 +59,21 @@ class MemoryRegion {
   };
   explicit MemoryRegion(ibv_mr* mr) : mr_(mr) {}
   std::unique_ptr<ibv_mr, Release> mr_;
+};
+
+// A part of a region that is reachable through one queue pair only, once it is bound there (IBA 10.6.7, type
+// 2). The queue pair outlives the binding.
+class MemoryWindow {
+ public:
+  static Result<MemoryWindow> allocate(const ProtectionDomain& pd);
+  ibv_mw* get() const { return mw_.get(); }
+
+ private:
+  struct Release {
+    void operator()(ibv_mw* mw) const { ibv_dealloc_mw(mw); }
+  };
+  explicit MemoryWindow(ibv_mw* mw) : mw_(mw) {}
+  std::unique_ptr<ibv_mw, Release> mw_;
 };
 
 // The file descriptor that tells of completions while nobody polls. Non-blocking.

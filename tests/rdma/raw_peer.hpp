@@ -57,11 +57,8 @@ class RawPeer {
   RegisterXferMemory announcement() {
     const auto message = parse(control());
     check(message.has_value() && std::holds_alternative<RegisterXferMemory>(*message), "announcement");
-    announcements_.push_back(std::get<RegisterXferMemory>(*message));
-    return announcements_.back();
+    return std::get<RegisterXferMemory>(*message);
   }
-  // All announcements that announcement() has returned.
-  const std::vector<RegisterXferMemory>& announcements_seen() const { return announcements_; }
   // The next control message, as bytes.
   std::vector<std::byte> control() {
     while (control_.empty()) poll();
@@ -88,6 +85,11 @@ class RawPeer {
   void write(const RegisterXferMemory& to, std::uint64_t offset, std::size_t bytes) {
     post(IBV_WR_RDMA_WRITE, bytes, 0, {to.addr + offset, to.length_bytes, to.rkey});
   }
+  // Reads `bytes` of the peer's memory into the beginning of memory().
+  void read(std::uint64_t address, std::uint32_t rkey, std::size_t bytes) {
+    post(IBV_WR_RDMA_READ, bytes, 0, {address, static_cast<std::uint32_t>(bytes), rkey});
+  }
+  std::uint32_t reads() const { return reads_; }  // that succeeded
 
   // Our own receive buffer, which the server may write.
   RegisterXferMemory own_buffer() const {
@@ -120,6 +122,7 @@ class RawPeer {
         failures_.push_back(wc.status);
         continue;
       }
+      if (wc.opcode == IBV_WC_RDMA_READ) ++reads_;
       if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) immediates_.push_back(ntohl(wc.imm_data));
       if (wc.opcode == IBV_WC_RECV && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
         immediates_.push_back(ntohl(wc.imm_data));
@@ -199,9 +202,9 @@ class RawPeer {
   Result<CompletionQueue> cq_ = fail(Errc::closed, "");
   Result<CmId> id_ = CmId::create(*channel_);
   std::vector<std::vector<std::byte>> control_;
-  std::vector<RegisterXferMemory> announcements_;
   std::vector<std::uint32_t> immediates_;
   std::vector<ibv_wc_status> failures_;
+  std::uint32_t reads_ = 0;
 };
 
 }  // namespace weir::rdma::testing_support
