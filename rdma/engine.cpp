@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
@@ -48,17 +49,19 @@ struct Engine::Watch {
 asio::execution_context::id Engine::id;
 
 Result<Engine*> Engine::open(asio::io_context& io, const Provider&, const EngineSettings& settings) {
-  return open(io, settings);
+  return open(io, settings, std::make_shared<Guard>());
 }
 
 Result<Engine*> Engine::open_beside(const Engine& like, asio::io_context& io) {
-  return open(io, like.settings_);
+  return open(io, like.settings_, like.guard_);
 }
 
-Result<Engine*> Engine::open(asio::io_context& io, const EngineSettings& settings) {
+Result<Engine*> Engine::open(asio::io_context& io, const EngineSettings& settings,
+                             std::shared_ptr<Guard> guard) {
   Result<EventChannel> channel = EventChannel::create();
   if (!channel) return std::unexpected(channel.error());
   auto engine = std::make_unique<Engine>(io, io, std::move(*channel), settings);
+  engine->guard_ = std::move(guard);
   asio::add_service(static_cast<asio::execution_context&>(io), engine.get());
   return engine.release();
 }
@@ -102,6 +105,7 @@ void Engine::keep_for_ever() {
 
 EngineStats Engine::stats() const {
   EngineStats stats = stats_;
+  stats.trespasses = guard_->trespasses.total();
   stats.leaving = static_cast<std::uint32_t>(leaving_.size());
   stats.connections = static_cast<std::uint32_t>(slots_.size() - free_slots_.size());
   for (const auto& device : devices_) {
@@ -176,6 +180,19 @@ Result<Device*> Engine::device_for(ibv_context* context) {
                                              [this, &opened_device] { on_device_signal(opened_device); }));
   if (open_ > 0) watch(*watches_.back());
   return &opened_device;
+}
+
+void Engine::on_trespass(const Endpoint& local, const Endpoint& remote) {
+  const Trespasses::Counted counted = guard_->trespasses.count(local, remote, now());
+  if (!counted.news) return;
+  std::string line =
+      "RDMA: " + text(remote) + " tried to reach memory that it has no right to; its connection was ended";
+  if (counted.shuts)
+    line += ". That was the third time from this address: its connections are refused for a minute";
+  if (settings_.warn)
+    settings_.warn(line);
+  else
+    std::fprintf(stderr, "weir: %s\n", line.c_str());
 }
 
 Result<CmId> Engine::make_id() { return CmId::create(cm_channel_); }

@@ -25,6 +25,7 @@
 #include "rdma/device/device.hpp"
 #include "rdma/engine/connection_host.hpp"
 #include "rdma/engine/connection_life.hpp"
+#include "rdma/engine/trespass.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/settings.hpp"
 #include "rdma/verbs/cm.hpp"
@@ -36,12 +37,13 @@ struct EngineStats {
   std::uint32_t connections = 0;  // open now, including those that are closing
   std::uint64_t connections_made = 0;
   std::uint64_t completions = 0;
-  std::uint64_t rounds = 0;    // times the poll handler ran
-  std::uint64_t sleeps = 0;    // times it armed the queue and stopped
-  std::uint64_t wake_ups = 0;  // times the device woke it
-  std::uint32_t leaving = 0;   // ended, but kept because a stopped peer may still write there
-  MemoryPoolStats pool;        // of all devices together
-  SharedReceivesStats shared;  // likewise
+  std::uint64_t rounds = 0;      // times the poll handler ran
+  std::uint64_t sleeps = 0;      // times it armed the queue and stopped
+  std::uint64_t wake_ups = 0;    // times the device woke it
+  std::uint32_t leaving = 0;     // ended, but kept because a stopped peer may still write there
+  MemoryPoolStats pool;          // of all devices together
+  SharedReceivesStats shared;    // likewise
+  std::uint64_t trespasses = 0;  // accesses that peers were refused, at all engines of the program
 };
 
 class Engine final : public asio::execution_context::service, public ConnectionHost {
@@ -84,6 +86,10 @@ class Engine final : public asio::execution_context::service, public ConnectionH
   }
   void discard(ConnectionLife& connection) override;
   void connection_ended() override { closed(); }
+  AccessErrors& access_errors() override { return guard_->errors; }
+  void on_trespass(const Endpoint& local, const Endpoint& remote) override;
+  // Whether a connection from there is to be rejected for what peers tried from there.
+  bool is_shut(const Endpoint& remote) { return guard_->trespasses.is_shut(remote, now()); }
   void listener_opened() { opened(); }
   void listener_closed() { closed(); }
   // Whether it keeps the io_context from sleeping because there was work just now.
@@ -94,7 +100,14 @@ class Engine final : public asio::execution_context::service, public ConnectionH
  private:
   struct Watch;  // a descriptor of a device or of the event channel, watched while anything is open
 
-  static Result<Engine*> open(asio::io_context& io, const EngineSettings& settings);
+  // What the engines of one program share.
+  struct Guard {
+    AccessErrors errors;
+    Trespasses trespasses;
+  };
+
+  static Result<Engine*> open(asio::io_context& io, const EngineSettings& settings,
+                              std::shared_ptr<Guard> guard);
   // A slot in the table for a connection still to be made; its tag is make_tag(slot, generation).
   Result<std::uint32_t> take_slot();
   void keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection,
@@ -123,6 +136,7 @@ class Engine final : public asio::execution_context::service, public ConnectionH
 
   asio::io_context& io_;
   EngineSettings settings_;
+  std::shared_ptr<Guard> guard_;
   EventChannel cm_channel_;
   std::vector<std::shared_ptr<Device>> devices_;  // shared: kept messages of channels hold their devices, too
   std::vector<std::unique_ptr<Watch>> watches_;

@@ -50,6 +50,8 @@ struct Category final : std::error_category {
         return "peer floods control messages";
       case Errc::remote_access:
         return "peer's memory may not be accessed";
+      case Errc::trespass:
+        return "peer tried to reach memory that it has no right to";
       case Errc::not_a_channel:
         return "peer does not speak the channel protocol";
       case Errc::bad_frame:

@@ -39,6 +39,7 @@ enum class Errc {
   immediate_beyond_buffer,  // WRITE_WITH_IMM claims more bytes than the buffer we announced has left
   control_flood,            // more questions than we can answer
   remote_access,            // memory that the peer announced may not be written or read
+  trespass,                 // the peer tried to write or read memory that it was given no right to
 
   // The same, for channels.
   not_a_channel,     // the peer does not speak the channel protocol, or another version of it

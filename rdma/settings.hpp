@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "rdma/device/memory_pool.hpp"
 #include "rdma/error.hpp"
@@ -48,6 +50,10 @@ struct EngineSettings {
   std::uint32_t max_connections = 65536;
   std::uint32_t shared_receive_blocks = 1024;  // posted for all channels that share their receives
   MemoryPoolOptions pool;
+  // Takes a line for the operator, at most one a minute for each source: a peer tried to reach memory that it
+  // has no right to (engine/trespass.hpp). Called in the engine's thread, by engines opened beside it in
+  // theirs. Empty: the line goes to stderr.
+  std::function<void(const std::string& line)> warn;
 };
 
 // Errc::bad_setting with the name of the setting and its range.

@@ -148,6 +148,7 @@ Result<rdma::Endpoint> Hub::Core::open_rdma(const rdma::Result<rdma::Provider>& 
   if (engine_ == nullptr) {
     rdma::EngineSettings engine_settings;
     engine_settings.max_connections = settings_.max_connections;
+    engine_settings.warn = settings_.say;
     auto engine = rdma::Engine::open(thread_.io(), *provider, engine_settings);
     if (!engine) return fail(Errc::device, engine.error().what);
     engine_ = *engine;

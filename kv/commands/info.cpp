@@ -317,6 +317,7 @@ void rdma_section(const Server& server, Fields& field) {
   field("rdma_rx_size", server.settings.rdma_rx_size);
   field("rdma_completion_vector", server.settings.rdma_comp_vector);
   field("rdma_connected_clients", clients);
+  field("rdma_refused_accesses", server.transports.rdma_refused_accesses());
 }
 
 void gateway_section(const Server& server, Fields& field) {

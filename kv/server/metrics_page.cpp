@@ -119,6 +119,8 @@ constexpr ShownField shown_fields[] = {
      "Values that are still to be freed."},
     {"rdma_connected_clients", "weir_server_rdma_connected_clients", Type::gauge,
      "Clients that came over RDMA."},
+    {"rdma_refused_accesses", "weir_server_rdma_refused_accesses_total", Type::counter,
+     "Tries of RDMA peers to reach memory that they have no right to."},
     {"gateway_nodes", "weir_server_gateway_nodes", Type::gauge,
      "As a gateway: nodes of the cluster that it knows."},
     {"gateway_slots_covered", "weir_server_gateway_slots_covered", Type::gauge, "Slots that some node has."},

@@ -47,6 +47,7 @@ std::expected<void, std::string> Transports::start_rdma() {
   rdma::EngineSettings engine_settings;
   engine_settings.idle_spin = std::chrono::microseconds(settings_.idle_spin_us);
   engine_settings.completion_vector = static_cast<int>(settings_.rdma_comp_vector);
+  engine_settings.warn = [this](const std::string& line) { log_(LogLevel::warning, line); };
   auto engine = rdma::Engine::open(io_, *provider, engine_settings);
   if (!engine) return std::unexpected("Could not start RDMA: " + engine.error().what);
   rdma_ = *engine;
@@ -56,6 +57,10 @@ std::expected<void, std::string> Transports::start_rdma() {
 }
 
 bool Transports::rdma_polls() const { return rdma_ != nullptr && rdma_->awake(); }
+
+std::uint64_t Transports::rdma_refused_accesses() const {
+  return rdma_ != nullptr ? rdma_->stats().trespasses : 0;
+}
 
 std::expected<void, std::string> Transports::start_tls() {
   return tls_ != nullptr ? std::expected<void, std::string>() : load_tls_again();

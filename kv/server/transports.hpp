@@ -5,6 +5,7 @@
 #pragma once
 
 #include <asio/io_context.hpp>
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -44,6 +45,8 @@ class Transports {
   rdma::Engine& rdma() { return *rdma_; }  // only after start_rdma()
   // "weir", "system", or empty while there is no RDMA.
   const std::string& rdma_provider() const { return rdma_provider_; }
+  // To memory of ours that RDMA peers have no right to.
+  std::uint64_t rdma_refused_accesses() const;
 
   std::expected<void, std::string> start_tls();
   // Rereads the certificates for clients that connect from now on. On failure the old ones stay.

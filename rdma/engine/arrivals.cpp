@@ -75,6 +75,11 @@ void Arrivals::drop_oldest_half_open() {
 }
 
 void Arrivals::on_request(CmId id, const CmEvent& request) {
+  if (engine_.is_shut(id.remote())) {
+    ++rejected_;
+    rdma_reject(id.get(), nullptr, 0);
+    return;
+  }
   if (!finishing_ && accepting_.size() + ready_.size() >= backlog_) drop_oldest_half_open();
   if (finishing_ || accepting_.size() + ready_.size() >= backlog_) {
     ++rejected_;

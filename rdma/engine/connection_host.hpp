@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "rdma/device/device.hpp"
+#include "rdma/engine/access_errors.hpp"
 #include "rdma/verbs/cm.hpp"
 
 namespace weir::rdma {
@@ -31,6 +32,9 @@ class ConnectionHost {
   virtual void await_leave(ConnectionLife& connection) = 0;
   // Forgets the connection at the end of the current round.
   virtual void discard(ConnectionLife& connection) = 0;
+  virtual AccessErrors& access_errors() = 0;
+  // The connection's peer was refused access to our memory.
+  virtual void on_trespass(const Endpoint& local, const Endpoint& remote) = 0;
   // The connection has released the device and no longer keeps run() from returning.
   virtual void connection_ended() = 0;
 

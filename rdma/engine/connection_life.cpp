@@ -76,6 +76,7 @@ Result<void> ConnectionLife::create_queue_pair(QueuePairShape shape) {
     attributes.cap.max_recv_sge = shape.srq != nullptr ? 0 : 1;
     attributes.cap.max_inline_data = inline_bytes;
     if (rdma_create_qp(id_.get(), device_->pd().get(), &attributes) == 0) {
+      engine_.access_errors().watch(id_->qp);
       inline_bytes_ = std::min<std::uint32_t>(attributes.cap.max_inline_data, shape.inline_bytes);
       return {};
     }
@@ -169,6 +170,9 @@ void ConnectionLife::on_cm_event(const CmEvent& event) {
 // --- ending
 
 void ConnectionLife::on_failed(const ibv_wc& completion) {
+  // Before all others: an access that was refused also flushes what was posted.
+  if (!cause_.code && engine_.access_errors().noted(id_->qp))
+    return peer_left(Errc::trespass, "the peer tried to reach memory that it was given no right to");
   const std::string status = ibv_wc_status_str(completion.status);
   if (Error known = explain(completion); known.code) return peer_left(known.code, std::move(known.what));
   switch (completion.status) {
@@ -239,6 +243,10 @@ void ConnectionLife::finish() {
 }
 
 void ConnectionLife::let_go() {
+  if (id_ && id_->qp != nullptr) {
+    if (engine_.access_errors().noted(id_->qp)) engine_.on_trespass(id_.local(), id_.remote());
+    engine_.access_errors().forget(id_->qp);
+  }
   revoke_rights();
   id_ = CmId();
   release_resources();

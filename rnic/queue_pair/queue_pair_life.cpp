@@ -223,9 +223,10 @@ void QueuePair::on_fault(Fault fault) {
   sends_.lock().lock();
   initiator_.note();
   const bool news = state() == QpState::err && !receives_.flushing() && !flush_waits_for_;
+  // The event first, so that a program that finds its receives flushed can ask why.
+  if (news) nic_.host().async_event(event_of(fault), this, nullptr);
   if (news) enter_error();
   unlock_sends();
-  if (news) nic_.host().async_event(event_of(fault), this, nullptr);
 }
 
 }  // namespace weir::rnic

@@ -90,6 +90,10 @@ TEST_P(StreamStranger, is_refused_what_another_stream_announced) {
   run_until_refused();
   EXPECT_EQ(attacker->failures().front(), IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(attacker->memory()[0], std::byte{'a'}) << "it read something";
+  run_until([&] { return static_cast<bool>(ours[1].end()); });
+  EXPECT_EQ(ours[1].end(), Errc::trespass) << ours[1].error().what;
+  ours[1].close();
+  EXPECT_EQ(engine->stats().trespasses, 1u);
 
   neighbour->write_with_imm(theirs, 16, 1, 17);
   run_until([&] {
@@ -125,6 +129,9 @@ TEST_F(ChannelStranger, is_refused_what_another_channel_offers) {
   attacker->read(theirs.address, theirs.rkey, 10'000);
   run_until_refused();
   EXPECT_EQ(attacker->failures().front(), IBV_WC_REM_ACCESS_ERR);
+  run_until([&] { return static_cast<bool>(ours[1].end()); });
+  EXPECT_EQ(ours[1].end(), Errc::trespass) << ours[1].error().what;
+  EXPECT_EQ(engine->stats().trespasses, 1u);
   EXPECT_TRUE(
       std::ranges::all_of(attacker->memory().first(10'000), [](std::byte b) { return b == std::byte{'a'}; }));
 
