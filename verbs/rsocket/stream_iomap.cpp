@@ -22,7 +22,7 @@ std::expected<std::uint64_t, int> Pipe::map(void* buffer, std::size_t size, int 
     index = free - peers_iomap_taken_.begin();
   }
   const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
-  ibv_mr* mr = ibv_reg_mr(id_->pd, buffer, size, access);
+  ibv_mr* mr = ibv_reg_mr(memory_->pd(), buffer, size, access);
   if (mr == nullptr) return std::unexpected(errno);
   const std::uint64_t at =
       offset < 0 ? reinterpret_cast<std::uintptr_t>(buffer) : static_cast<std::uint64_t>(offset);

@@ -24,7 +24,8 @@ int StreamMemory::map(std::size_t bytes) {
   return 0;
 }
 
-std::expected<std::unique_ptr<StreamMemory>, int> StreamMemory::make(ibv_pd* pd, const Options& options) {
+std::expected<std::unique_ptr<StreamMemory>, int> StreamMemory::make(ibv_context* device,
+                                                                     const Options& options) {
   std::unique_ptr<StreamMemory> memory(new StreamMemory);
   memory->iomap_entries_ = options.iomap_entries;
   memory->receive_bytes_ = options.receive_bytes;
@@ -34,10 +35,13 @@ std::expected<std::unique_ptr<StreamMemory>, int> StreamMemory::make(ibv_pd* pd,
   memory->remote_bytes_ = memory->table_bytes_ + whole_pages(options.receive_bytes);
   if (const int error = memory->map(memory->remote_bytes_ + whole_pages(options.send_bytes)); error != 0)
     return std::unexpected(error);
-  memory->remote_ =
-      ibv_reg_mr(pd, memory->base_, memory->remote_bytes_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  memory->pd_ = ibv_alloc_pd(device);
+  if (memory->pd_ == nullptr) return std::unexpected(errno);
+  memory->remote_ = ibv_reg_mr(memory->pd_, memory->base_, memory->remote_bytes_,
+                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   if (memory->remote_ == nullptr) return std::unexpected(errno);
-  memory->sending_ = ibv_reg_mr(pd, memory->send_ring().data(), memory->send_bytes_, IBV_ACCESS_LOCAL_WRITE);
+  memory->sending_ =
+      ibv_reg_mr(memory->pd_, memory->send_ring().data(), memory->send_bytes_, IBV_ACCESS_LOCAL_WRITE);
   if (memory->sending_ == nullptr) return std::unexpected(errno);
   return memory;
 }
@@ -45,6 +49,7 @@ std::expected<std::unique_ptr<StreamMemory>, int> StreamMemory::make(ibv_pd* pd,
 StreamMemory::~StreamMemory() {
   if (sending_ != nullptr) ibv_dereg_mr(sending_);
   if (remote_ != nullptr) ibv_dereg_mr(remote_);
+  if (pd_ != nullptr) ibv_dealloc_pd(pd_);
   if (base_ != nullptr) ::munmap(base_, bytes_);
 }
 

@@ -21,12 +21,14 @@ namespace weir::rsocket {
 
 class StreamMemory {
  public:
-  // Registered in `pd`. The error is an errno.
-  static std::expected<std::unique_ptr<StreamMemory>, int> make(ibv_pd* pd, const Options& options);
+  // The error is an errno.
+  static std::expected<std::unique_ptr<StreamMemory>, int> make(ibv_context* device, const Options& options);
   ~StreamMemory();
   StreamMemory(const StreamMemory&) = delete;
   StreamMemory& operator=(const StreamMemory&) = delete;
 
+  // This stream's own: what its peer may write answers through its queue pair only.
+  ibv_pd* pd() const { return pd_; }
   RemoteBuffer* buffer_list() const { return reinterpret_cast<RemoteBuffer*>(base_); }
   std::span<IomapEntry> iomap() const;
   std::span<std::byte> receive_ring() const { return {base_ + table_bytes_, receive_bytes_}; }
@@ -42,6 +44,7 @@ class StreamMemory {
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0, table_bytes_ = 0, remote_bytes_ = 0;
   std::size_t receive_bytes_ = 0, send_bytes_ = 0, iomap_entries_ = 0;
+  ibv_pd* pd_ = nullptr;
   ibv_mr* remote_ = nullptr;
   ibv_mr* sending_ = nullptr;
 };

@@ -64,6 +64,9 @@ int Pipe::set_up(const Options& options) {
   const std::uint32_t entries = send_slots_ + receive_slots_ + 2 * control_slots;
   cq_ = ibv_create_cq(id_->verbs, static_cast<int>(entries), nullptr, alarm_.channel(), 0);
   if (cq_ == nullptr) return errno;
+  auto memory = StreamMemory::make(id_->verbs, options);
+  if (!memory) return memory.error();
+  memory_ = std::move(*memory);
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq_;
   attr.qp_type = IBV_QPT_RC;
@@ -72,10 +75,7 @@ int Pipe::set_up(const Options& options) {
   attr.cap.max_recv_wr = receive_slots_ + control_slots;
   attr.cap.max_send_sge = attr.cap.max_recv_sge = 1;
   attr.cap.max_inline_data = std::max(inline_bytes_, least_inline);
-  if (rdma_create_qp(id_, nullptr, &attr) != 0) return errno;
-  auto memory = StreamMemory::make(id_->pd, options);
-  if (!memory) return memory.error();
-  memory_ = std::move(*memory);
+  if (rdma_create_qp(id_, memory_->pd(), &attr) != 0) return errno;
   return post_receives(receive_slots_ + control_slots);
 }
 
