@@ -43,7 +43,8 @@ bool FarLink::prepare() {
   if (!seat) return false;
   number_ = seat->number;
   send_cq_ = ibv_create_cq(id_->verbs, sends, nullptr, nullptr, 0);
-  if (ring_ == nullptr || send_cq_ == nullptr) return false;
+  registered_.pd = ibv_alloc_pd(id_->verbs);
+  if (ring_ == nullptr || send_cq_ == nullptr || registered_.pd == nullptr) return false;
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_;
   init.recv_cq = seat->queue;
@@ -53,13 +54,15 @@ bool FarLink::prepare() {
               .max_recv_sge = 1,
               .max_inline_data = far_message_bytes};
   init.qp_type = IBV_QPT_RC;
-  if (rdma_create_qp(id_, nullptr, &init) != 0) return false;
+  if (rdma_create_qp(id_, registered_.pd, &init) != 0) return false;
   // A stopped peer is treated as TCP does: we give it up after minutes, not seconds.
   std::uint8_t ack_timeout = 25;
   (void)rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, sizeof ack_timeout);
-  ring_region_ = ibv_reg_mr(id_->pd, ring_, ring_bytes_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  slots_region_ = ibv_reg_mr(id_->pd, ring_ + ring_bytes_, receives * slot_bytes, IBV_ACCESS_LOCAL_WRITE);
-  if (ring_region_ == nullptr || slots_region_ == nullptr) return false;
+  registered_.ring =
+      ibv_reg_mr(registered_.pd, ring_, ring_bytes_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  registered_.slots =
+      ibv_reg_mr(registered_.pd, ring_ + ring_bytes_, receives * slot_bytes, IBV_ACCESS_LOCAL_WRITE);
+  if (registered_.ring == nullptr || registered_.slots == nullptr) return false;
   for (std::uint64_t slot = 0; slot < receives; ++slot)
     if (!post_receive(slot)) return false;
   return true;
@@ -74,8 +77,9 @@ FarLink::~FarLink() {
   if (id_->qp != nullptr) rdma_destroy_qp(id_);  // now the ring may be reused
   if (number_ != 0) arrivals_.leave(number_);
   if (send_cq_ != nullptr) ibv_destroy_cq(send_cq_);
-  for (ibv_mr* region : {ring_region_, slots_region_, sent_region_})
+  for (ibv_mr* region : {registered_.ring, registered_.slots, registered_.sent})
     if (region != nullptr) ibv_dereg_mr(region);
+  if (registered_.pd != nullptr) ibv_dealloc_pd(registered_.pd);
   if (ring_ != nullptr) ::munmap(ring_, mapped_bytes_);
   if (sent_ != nullptr) ::munmap(sent_, greeting_->ring_bytes);
   if (owns_id_) rdma_destroy_id(id_);
@@ -84,7 +88,7 @@ FarLink::~FarLink() {
 bool FarLink::post_receive(std::uint64_t slot) {
   ibv_sge piece{.addr = reinterpret_cast<std::uintptr_t>(ring_ + ring_bytes_ + slot * slot_bytes),
                 .length = slot_bytes,
-                .lkey = slots_region_->lkey};
+                .lkey = registered_.slots->lkey};
   ibv_recv_wr request{};
   request.wr_id = number_ * receives + slot;
   request.sg_list = &piece;
@@ -116,7 +120,7 @@ void FarLink::reap() {
 bool FarLink::greet(const Conversation& mine) {
   const std::scoped_lock lock(mutex_);
   FarBytes message = bytes_of(FarHello{.ring_bytes = ring_bytes_,
-                                       .rkey = ring_region_->rkey,
+                                       .rkey = registered_.ring->rkey,
                                        .ring_address = reinterpret_cast<std::uintptr_t>(ring_),
                                        .conversation = mine});
   ibv_sge piece{
@@ -133,8 +137,8 @@ bool FarLink::accept_greeting() {
   const std::scoped_lock lock(mutex_);
   sent_ = map(greeting_->ring_bytes);
   if (sent_ == nullptr) return false;
-  sent_region_ = ibv_reg_mr(id_->pd, sent_, greeting_->ring_bytes, IBV_ACCESS_LOCAL_WRITE);
-  return sent_region_ != nullptr && !lost();
+  registered_.sent = ibv_reg_mr(registered_.pd, sent_, greeting_->ring_bytes, IBV_ACCESS_LOCAL_WRITE);
+  return registered_.sent != nullptr && !lost();
 }
 
 void FarLink::lose() {
@@ -228,7 +232,7 @@ bool FarLink::write(std::span<const iovec> pieces, std::size_t skip, std::size_t
   if (copy_out_of(pieces, skip, sent_ + place, bytes) != bytes) return false;
   ibv_sge piece{.addr = reinterpret_cast<std::uintptr_t>(sent_ + place),
                 .length = static_cast<std::uint32_t>(bytes),
-                .lkey = sent_region_->lkey};
+                .lkey = registered_.sent->lkey};
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;

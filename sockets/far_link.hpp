@@ -102,7 +102,10 @@ class FarLink final : public Link, private FarArrivals::Receiver {
     bool service = false;  // concerns the service thread
   } news_;
   ibv_cq* send_cq_ = nullptr;
-  ibv_mr *ring_region_ = nullptr, *slots_region_ = nullptr, *sent_region_ = nullptr;
+  struct Registered {
+    ibv_pd* pd = nullptr;  // this link's own: what its peer may write answers through this queue pair only
+    ibv_mr *ring = nullptr, *slots = nullptr, *sent = nullptr;
+  } registered_;
   std::optional<FarHello> greeting_;
   FarWords sent_words_;                        // the peer's words once all messages have arrived
   std::uint64_t peers_number_ = 0;             // number of the latest words received
