@@ -93,9 +93,10 @@ NicProcess::~NicProcess() {
 }
 
 link::Result<void> NicProcess::draw_numbers() {
-  std::array<std::uint64_t, 3> drawn{};
+  std::array<std::uint64_t, 4> drawn{};
   if (::getrandom(drawn.data(), sizeof drawn, 0) == sizeof drawn) {
-    probe_.token = drawn[0];
+    probe_.emplace(drawn[3], drawn[0]);
+    if (probe_->address() == 0) return std::unexpected(out_of_memory("probe"));
     segment_.header().counters.identity.store(drawn[1], std::memory_order_relaxed);
     secret_ = drawn[2];
     return {};
@@ -116,7 +117,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
                                    [this] { notify_neighbours(message::kick, 0); });
   link::SameHostLink::Options options;
   options.directory = std::move(directory);
-  const GreetingBody body{.probe = reinterpret_cast<std::uint64_t>(&probe_), .token = probe_.token};
+  const GreetingBody body{.probe = probe_->address(), .token = probe_->probe()->token};
   const auto bytes = std::as_bytes(std::span(&body, 1));
   options.greeting.body.assign(bytes.begin(), bytes.end());
   options.greeting.fds.push_back(std::move(segment_fd));

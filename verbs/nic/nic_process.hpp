@@ -117,9 +117,9 @@ class NicProcess final : public rnic::HostPort {
   link::Mapping table_mapping_;
   rnic::Segment segment_;
   const Tier first_;
-  const bool catches_faults_;  // SIGSEGV and SIGBUS come to us
-  link::MemoryProbe probe_;    // neighbours read and write it
-  std::uint64_t secret_ = 0;   // where our numbers begin
+  const bool catches_faults_;             // SIGSEGV and SIGBUS come to us
+  std::optional<link::ProbePage> probe_;  // neighbours read and write it
+  std::uint64_t secret_ = 0;              // where our numbers begin
   WindowExports exports_;
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;

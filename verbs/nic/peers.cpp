@@ -70,12 +70,12 @@ std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std:
 // A piece of on-demand memory may be missing. The kernel makes the copy, because it reports
 // that and does not trap.
 rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, const Remote& remote) {
-  if (link::write_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
+  if (link::write_own_memory(local, remote.pieces)) return Transfer::done;
   return errno == EFAULT ? missing_side(local, link::Touch::read)
                          : copy_pieces(local, remote.pieces, Local::from);
 }
 rnic::Peer::Transfer OwnPeer::read(std::span<const iovec> local, const Remote& remote) {
-  if (link::read_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
+  if (link::read_own_memory(local, remote.pieces)) return Transfer::done;
   return errno == EFAULT ? missing_side(local, link::Touch::write)
                          : copy_pieces(remote.pieces, local, Local::to);
 }
@@ -119,7 +119,7 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
   neighbour->close_greeting_fds();
   std::shared_ptr<NeighbourPeer> made(
       new NeighbourPeer(std::move(neighbour), link, body, std::move(*segment), std::move(*table)));
-  if (first != Tier::kernel || !made->reached_by_kernel()) made->use_mover();
+  if (first != Tier::kernel || !made->memory_.reached()) made->use_mover();
   return made;
 }
 
@@ -127,7 +127,7 @@ NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::SameHostLink& l
                              link::Mapping segment, link::Mapping table)
     : neighbour_(std::move(neighbour)),
       link_(link),
-      body_(body),
+      memory_(neighbour_->pid(), body.probe, body.token),
       handover_(*this, link.slot()),
       segment_mapping_(std::move(segment)),
       table_mapping_(std::move(table)) {
@@ -180,7 +180,7 @@ std::unique_ptr<NeighbourPeer::Window> NeighbourPeer::take_window(std::uint32_t 
 
 rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, const Remote& remote) {
   if (tier_.load(std::memory_order_relaxed) == Tier::kernel) {
-    if (link::write_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
+    if (memory_.write(local, remote.pieces)) return Transfer::done;
     if (const auto failed = refused("process_vm_writev", local, link::Touch::read)) return *failed;
   }
   return retried_later(handover_.write(local, remote, patience()));
@@ -188,7 +188,7 @@ rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, const Re
 
 rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, const Remote& remote) {
   if (tier_.load(std::memory_order_relaxed) == Tier::kernel) {
-    if (link::read_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
+    if (memory_.read(local, remote.pieces)) return Transfer::done;
     if (const auto failed = refused("process_vm_readv", local, link::Touch::write)) return *failed;
   }
   return retried_later(handover_.read(local, remote, patience()));
@@ -204,8 +204,8 @@ std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call, std
     return std::nullopt;
   }
   if (error == EFAULT && missing_side(local, touch) == Transfer::local_fault) return Transfer::local_fault;
-  // After an exec the pid may be another program; the news that the connection ended is on its way.
-  if (error == ESRCH || !reached_by_kernel()) return Transfer::gone;
+  // The pid is another program's now: the news that the connection ended is on its way.
+  if (error == ESRCH || !memory_.reached()) return Transfer::gone;
   // The completion can only say "remote operational error", so print the cause, once for each process.
   if (!complained_.exchange(true)) {
     std::fprintf(
@@ -214,10 +214,6 @@ std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call, std
         call, static_cast<int>(neighbour_->pid()), std::strerror(error));
   }
   return Transfer::fault;
-}
-
-bool NeighbourPeer::reached_by_kernel() const {
-  return link::reaches(neighbour_->pid(), body_.probe, body_.token);
 }
 
 void NeighbourPeer::use_mover() {

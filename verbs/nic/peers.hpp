@@ -12,6 +12,7 @@
 #include "link/memory/fault_in.hpp"
 #include "link/memory/guarded_mapping.hpp"
 #include "link/memory/mapping.hpp"
+#include "link/memory/process_memory.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/nic/handover.hpp"
@@ -85,7 +86,6 @@ class NeighbourPeer final : public rnic::Peer {
  private:
   NeighbourPeer(link::NeighbourPtr, link::SameHostLink&, const GreetingBody&, link::Mapping segment,
                 link::Mapping table);
-  bool reached_by_kernel() const;
   void ask_for_window(std::uint32_t id);
   void use_mover();
   std::chrono::nanoseconds patience() const;
@@ -96,7 +96,7 @@ class NeighbourPeer final : public rnic::Peer {
   static constexpr std::uint32_t max_windows = 1024;
   link::NeighbourPtr neighbour_;
   link::SameHostLink& link_;
-  const GreetingBody body_;
+  const link::ProcessMemory memory_;
   std::atomic<Tier> tier_ = Tier::kernel;
   Handover handover_;
   const std::shared_ptr<std::atomic<bool>> retry_due_ = std::make_shared<std::atomic<bool>>(false);
