@@ -5,7 +5,9 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 
 #include <array>
 #include <cerrno>
@@ -120,16 +122,46 @@ std::vector<std::string> names_of_user(uid_t user, std::string_view prefix) {
 
 std::string name_of_slot(unsigned slot) { return "weir-slot-" + std::to_string(slot); }
 
+#ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's C library lacks it
+#define SO_PEERPIDFD 77
+#endif
+
+std::expected<UniqueFd, int> pidfd_of_peer(int socket) {
+  int descriptor = -1;
+  socklen_t size = sizeof descriptor;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &size) != 0) return std::unexpected(errno);
+  return UniqueFd(descriptor);
+}
+
+namespace {
+
+constexpr auto pid_file_system = 0x50494446;  // PID_FS_MAGIC, Linux 6.9
+
+// The inode of the other end's pidfd. Before that file system all pidfds had one.
+std::uint64_t unique_number_of_peer(int socket) {
+  const auto process = pidfd_of_peer(socket);
+  struct statfs system{};
+  struct stat file{};
+  const bool known = process && ::fstatfs(process->get(), &system) == 0 && system.f_type == pid_file_system &&
+                     ::fstat(process->get(), &file) == 0;
+  return known ? file.st_ino : 0;
+}
+
+}  // namespace
+
 std::expected<Identity, int> identity_of_peer(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::unexpected(errno);
-  return Identity{peer.uid, peer.pid};
+  return Identity{peer.uid, peer.pid, unique_number_of_peer(socket)};
 }
 
 bool same_process(const Identity& one, const Identity& other) {
-  if (one.pid != 0 && other.pid != 0) return one.pid == other.pid;
-  return one.user == other.user && one.user != nobody_known;
+  if (one.unique != 0 && other.unique != 0) return one.unique == other.unique;
+  const bool one_user = one.user == other.user && one.user != nobody_known;
+  // Only of a process that has ended, before Linux 6.16, the kernel does not tell what it tells of others.
+  if (one.unique != other.unique && !one_user) return false;
+  return one.pid != 0 && other.pid != 0 ? one.pid == other.pid : one_user;
 }
 
 }  // namespace weir::link

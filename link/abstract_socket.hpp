@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -31,14 +32,20 @@ std::string name_of_slot(unsigned slot);
 // process that connected, each as it was then.
 struct Identity {
   uid_t user = 0;
-  pid_t pid = 0;  // 0: not visible in our pid namespace
+  pid_t pid = 0;             // 0: not visible in our pid namespace
+  std::uint64_t unique = 0;  // no other process has it until the next boot; 0: not told (before Linux 6.9)
 };
 std::expected<Identity, int> identity_of_peer(int socket);
+
+// A pidfd of that process, whatever its number means by now. The error: ENOPROTOOPT, before Linux 6.5; before
+// 6.16 others, when it has ended.
+std::expected<UniqueFd, int> pidfd_of_peer(int socket);
 
 // All users that our user namespace does not map look like this one.
 inline constexpr uid_t nobody_known = 65534;
 
-// Whether two sockets' ends are one process's. A process may have changed its user in between.
+// Whether two sockets' ends are one process's. A process may have changed its user in between, and a pid may
+// have passed to another process while a child kept the first one's socket.
 bool same_process(const Identity& one, const Identity& other);
 
 }  // namespace weir::link

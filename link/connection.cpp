@@ -1,5 +1,7 @@
 #include "link/connection.hpp"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -7,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "link/abstract_socket.hpp"
 #include "link/error.hpp"
 
 namespace weir::link {
@@ -37,6 +40,11 @@ Result<Connection::Ptr> Connection::open(UniqueFd socket, Slot dialed,
   Ptr made(new Connection(std::move(socket), dialed, std::move(progress), owner));
   made->pid_ = credentials.pid;
   made->uid_ = credentials.uid;
+  if (auto process = pidfd_of_peer(fd)) {
+    made->process_ = std::move(*process);
+  } else if (process.error() == ENOPROTOOPT && credentials.pid > 0) {
+    made->process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0)));
+  }
   // The connection lives in its callback until end() removes it.
   auto key = made->progress_->add(fd, EPOLLIN, [made](std::uint32_t events) { made->ready(events); });
   if (!key) return std::unexpected(key.error());
@@ -102,11 +110,15 @@ void Connection::establish(Identity identity) {
   alive_.store(true, std::memory_order_release);
 }
 
+bool Connection::process_ended() const {
+  if (!process_) return pid_ > 0 && ::kill(pid_, 0) != 0 && errno == ESRCH;
+  pollfd ended{process_.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1;
+}
+
 // The socket ends with the process, unless another process holds a copy of it, such as a forked child.
 void Connection::watch_process() {
-  if (pid_ <= 0) return;  // not visible from our pid namespace
-  process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  if (!process_) return;  // no such system call, or the process has ended and the socket will say so
+  if (!process_) return;  // not visible from our pid namespace, or ended, and the socket will say so
   auto key = progress_->add(process_.get(), EPOLLIN,
                             [self = shared_from_this()](std::uint32_t) { self->drain_and_end(); });
   if (key) process_key_ = *key;

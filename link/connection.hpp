@@ -59,6 +59,7 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   Slot dialed() const { return dialed_; }
   bool established() const { return state_ == State::established; }
   uid_t uid() const { return uid_; }
+  bool process_ended() const;  // although a child of it may hold the socket
   Result<void> send_hello(Slot own_slot, std::uint64_t own_incarnation, const Greeting& own_greeting);
   void establish(Identity identity);
   void refuse(Refusal why);  // says so and ends, without telling the owner
@@ -92,7 +93,7 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   State state_ = State::fresh;
   ProgressThread::Key socket_key_ = 0;
   ProgressThread::Key process_key_ = 0;
-  UniqueFd process_;  // pidfd
+  UniqueFd process_;  // a pidfd: the pid may be another process's by now
 
   // Set on establish, cleared on end; a reader that sees true may use the greeting, written before it was
   // set.

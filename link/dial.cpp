@@ -1,9 +1,7 @@
 // Outgoing connections: a dial is a series of attempts to reach one slot, shared by all waiting threads.
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "link/attachment.hpp"
 #include "link/error.hpp"
@@ -105,8 +103,7 @@ void Attachment::attempt_dial(Slot slot) {
   if (!opened) return finish_dial(slot, std::unexpected(opened.error()));
   const auto& connection = *opened;
   // A socket can outlive its process in a child that holds a copy of it and will never answer.
-  const bool dead = connection->pid() > 0 && ::kill(connection->pid(), 0) != 0 && errno == ESRCH;
-  if (dead || connection->uid() != user_) {
+  if (connection->process_ended() || connection->uid() != user_) {
     connection->close_quietly();
     return finish_dial(slot, nobody_in(slot));
   }
