@@ -57,12 +57,13 @@ struct Offer {
 };
 
 struct alignas(64) Side {
-  std::atomic<std::uint32_t> stage;  // Stage
-  std::atomic<std::uint32_t> process, pid;
-  std::atomic<std::uint32_t> service;   // the bell of its service thread, as in `watchers`
-  std::atomic<std::uint32_t> receives;  // not 0: the end looks at its ring
-  std::atomic<std::uint32_t> why_not;   // a Reason
-  std::atomic<std::uint32_t> cpu;       // CPU of the last send or receive by a ring, + 1
+  std::atomic<std::uint32_t> stage;                // Stage
+  std::atomic<std::uint32_t> process, generation;  // of `Layout::generations` then
+  std::atomic<std::uint32_t> pid;                  // for listings
+  std::atomic<std::uint32_t> service;              // the bell of its service thread, as in `watchers`
+  std::atomic<std::uint32_t> receives;             // not 0: the end looks at its ring
+  std::atomic<std::uint32_t> why_not;              // a Reason
+  std::atomic<std::uint32_t> cpu;                  // CPU of the last send or receive by a ring, + 1
   // Between hosts. `mirror`: this side is on another host, and the process of the other side keeps it.
   // `done`: it will never enter the ring again. `far_port`: where to ask its process (far_pairing.hpp).
   std::atomic<std::uint32_t> mirror, done, far_port;
@@ -92,14 +93,15 @@ struct alignas(64) Bell {
 };
 
 struct Layout {
-  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0003;  // "WEIRSO", version 3
+  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0004;  // "WEIRSO", version 4
   // Each version has its own files and bells, because processes of two versions may share the folder.
-  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-3"; }
+  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-4"; }
   // Followed by the bell's number.
-  static std::string bell_prefix(const std::string& directory) { return directory + "/lasting-bell-3-"; }
+  static std::string bell_prefix(const std::string& directory) { return directory + "/lasting-bell-4-"; }
   std::atomic<std::uint64_t> magic;
   pthread_mutex_t lock;  // robust, shared by all processes
-  std::array<std::atomic<std::uint32_t>, max_processes> processes;
+  // How many processes have had each number. A pid would not tell them apart: in containers, all have one.
+  std::array<std::atomic<std::uint32_t>, max_processes> generations;
   std::array<std::atomic<std::uint32_t>, max_processes> put_back;  // set when an operator wants TCP
   alignas(4096) std::array<Bell, max_bells> bells;
   alignas(4096) std::array<Entry, max_entries> entries;

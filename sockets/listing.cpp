@@ -22,7 +22,7 @@ namespace {
 bool lives(int file, const Layout& layout, const Side& end) {
   struct flock lock{};
   const auto process = end.process.load();
-  if (process >= max_processes || layout.processes[process].load() != end.pid.load()) return false;
+  if (process >= max_processes || layout.generations[process].load() != end.generation.load()) return false;
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = process;

@@ -70,8 +70,8 @@ std::size_t hash(const Key& key) {
 
 void clear(Side& side) {
   side.stage.store(static_cast<std::uint32_t>(Stage::absent));
-  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not, &side.cpu,
-                     &side.mirror, &side.done, &side.far_port})
+  for (auto* word : {&side.process, &side.generation, &side.pid, &side.service, &side.receives, &side.why_not,
+                     &side.cpu, &side.mirror, &side.done, &side.far_port})
     word->store(0);
   side.offer = {};
   side.sent = side.received = {};
@@ -174,7 +174,7 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
   }
   const int file = open_locked(directory);
   if (file < 0) {
-    why = directory + "/table-3: " + std::strerror(errno);
+    why = directory + "/table-4: " + std::strerror(errno);
     return nullptr;
   }
   void* at = MAP_FAILED;
@@ -187,7 +187,7 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
     if (at != MAP_FAILED && static_cast<Layout*>(at)->magic.load() == 0) prepare(*static_cast<Layout*>(at));
   }
   if (at == MAP_FAILED || static_cast<Layout*>(at)->magic.load() != Layout::the_magic) {
-    why = directory + "/table-3 cannot be mapped, or is of another version";
+    why = directory + "/table-4 cannot be mapped, or is of another version";
     ::flock(file, LOCK_UN);
     if (at != MAP_FAILED) ::munmap(at, sizeof(Layout));
     close_aside(file);
@@ -214,7 +214,7 @@ bool Table::enter() {
     if (!lock_byte(file_, at, F_WRLCK, F_OFD_SETLK, lock)) continue;
     process_ = at;
     layout_->put_back[at].store(0);
-    layout_->processes[at].store(static_cast<std::uint32_t>(::getpid()));
+    layout_->generations[at].fetch_add(1);
     return true;
   }
   return false;
@@ -229,7 +229,8 @@ bool Table::alive(std::uint32_t process) const {
 
 bool Table::alive(const Side& end) const {
   const auto process = end.process.load();
-  return alive(process) && (end.mirror.load() != 0 || layout_->processes[process].load() == end.pid.load());
+  return alive(process) &&
+         (end.mirror.load() != 0 || layout_->generations[process].load() == end.generation.load());
 }
 
 bool Table::over(const Side& side) const {
@@ -267,6 +268,7 @@ std::optional<Table::Place> Table::claim(const Key& key, bool lower) {
   mine.process.store(process_);
   mine.pid.store(static_cast<std::uint32_t>(::getpid()));
   return Place{entry, side};
+  mine.generation.store(layout_->generations[process_].load());
 }
 
 void Table::take_mirror(const Place& place) {

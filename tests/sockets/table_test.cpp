@@ -56,3 +56,23 @@ TEST(Table, an_end_of_a_killed_process_is_not_its_successors) {
 
 }  // namespace
 }  // namespace weir::sockets
+// As in containers, where the program has the same pid each time it is started.
+TEST(Table, an_end_of_a_killed_process_is_not_its_namesakes) {
+  const weir::test::ScratchDirectory scratch;
+  const std::string directory = scratch.file("lasting-sockets");
+  const Key key{.low = {.port = 1}, .high = {.port = 2}};
+  std::string why;
+  const auto ours = Table::open(directory, why);
+  auto theirs = Table::open(directory, why);
+  ASSERT_TRUE(ours && theirs) << why;
+  const std::uint32_t number = theirs->process();
+  ASSERT_TRUE(theirs->claim(key, true));
+  theirs.reset();  // without leave(), as when it is killed
+  const auto namesake = Table::open(directory, why);
+  ASSERT_NE(namesake, nullptr) << why;
+  ASSERT_EQ(namesake->process(), number);
+  const auto place = ours->claim(key, false);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->peer().pid.load(), static_cast<std::uint32_t>(::getpid()));
+  EXPECT_FALSE(ours->alive(place->peer()));
+}
