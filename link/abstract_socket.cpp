@@ -9,10 +9,12 @@
 #include <sys/un.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <optional>
 
 namespace weir::link {
@@ -96,31 +98,61 @@ bool ask_for_names(int socket) {
   return ::send(socket, &request, sizeof request, 0) == static_cast<ssize_t>(sizeof request);
 }
 
-}  // namespace
-
-std::vector<std::string> names_of_user(uid_t user, std::string_view prefix) {
+// Each abstract name of this network namespace, without its zero byte, and whose it is.
+template <class Visit>
+void for_each_abstract_name(Visit visit) {
   constexpr int most_answers = 10'000;  // each has dozens of sockets
-  std::vector<std::string> names;
   const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (!socket || user == nobody_known || !ask_for_names(socket.get())) return names;
+  if (!socket || !ask_for_names(socket.get())) return;
   alignas(nlmsghdr) std::array<char, 32'768> answer;
   for (int i = 0; i < most_answers; ++i) {
     // The kernel answers at once, inside this call.
     auto left = ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT);
-    if (left <= 0) return names;
+    if (left <= 0) return;
     for (auto* message = reinterpret_cast<const nlmsghdr*>(answer.data()); NLMSG_OK(message, left);
          message = NLMSG_NEXT(message, left)) {
-      if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY) return names;  // the end, or an error
+      if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY) return;  // the end, or an error
       HeldName held = read_attributes(*message);
-      if (held.user != user || !held.name.starts_with('\0')) continue;
+      if (!held.user || !held.name.starts_with('\0')) continue;
       held.name.remove_prefix(1);
-      if (held.name.starts_with(prefix)) names.emplace_back(held.name);
+      visit(held.name, *held.user);
     }
   }
+}
+
+}  // namespace
+
+std::vector<std::string> names_of_user(uid_t user, std::string_view prefix) {
+  std::vector<std::string> names;
+  if (user == nobody_known) return names;
+  for_each_abstract_name([&](std::string_view name, uid_t holder) {
+    if (holder == user && name.starts_with(prefix)) names.emplace_back(name);
+  });
   return names;
 }
 
-std::string name_of_slot(unsigned slot) { return "weir-slot-" + std::to_string(slot); }
+std::optional<NameHolder> largest_other_holder(uid_t own, std::string_view prefix) {
+  struct Held {
+    std::string name;  // one of them
+    std::size_t names = 0;
+  };
+  std::map<uid_t, Held> holders;
+  for_each_abstract_name([&](std::string_view name, uid_t holder) {
+    if (holder == own || !name.starts_with(prefix)) return;
+    Held& held = holders[holder];
+    held.name = name;
+    ++held.names;
+  });
+  const auto largest =
+      std::ranges::max_element(holders, {}, [](const auto& holder) { return holder.second.names; });
+  if (largest == holders.end()) return std::nullopt;
+  NameHolder found{.user = largest->first, .names = largest->second.names};
+  if (const auto socket = connect_to_name(largest->second.name))
+    if (const auto who = identity_of_peer(socket->get())) found.pid = who->pid;
+  return found;
+}
+
+std::string name_of_slot(unsigned slot) { return slot_name_prefix + std::to_string(slot); }
 
 #ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's C library lacks it
 #define SO_PEERPIDFD 77

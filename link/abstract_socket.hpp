@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,16 @@ std::expected<UniqueFd, int> connect_to_name(const std::string& name);
 // too, where it does not tell (before Linux 5.3, or without unix_diag).
 std::vector<std::string> names_of_user(uid_t user, std::string_view prefix);
 
+// Who holds the most of the names that begin so, our own user's processes aside.
+struct NameHolder {
+  uid_t user = 0;
+  pid_t pid = 0;  // 0: it does not listen there, or is not visible
+  std::size_t names = 0;
+};
+// nullopt: nobody does, or the kernel does not tell.
+std::optional<NameHolder> largest_other_holder(uid_t own, std::string_view prefix);
+
+inline constexpr char slot_name_prefix[] = "weir-slot-";
 // "weir-slot-7": held by the process in that slot.
 std::string name_of_slot(unsigned slot);
 

@@ -9,6 +9,7 @@
 
 #include "link/default_directory.hpp"
 #include "link/error.hpp"
+#include "link/explain.hpp"
 #include "link/network_namespace.hpp"
 
 namespace weir::link {
@@ -41,6 +42,8 @@ Result<std::unique_ptr<SameHostLink>> Attachment::make(Options options) {
   if (!progress) return std::unexpected(progress.error());
   auto claim = SlotDirectory::claim(options.directory, ::getpid());
   if (!claim) return std::unexpected(claim.error());
+  static std::atomic_flag warned;
+  if (!claim->warning.empty() && first_time(warned)) explain(claim->warning);
   std::unique_ptr<Attachment> made(
       new Attachment(std::move(*claim), std::move(*progress), std::move(options)));
   if (auto begun = made->begin(); !begun) return std::unexpected(begun.error());

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -90,6 +91,18 @@ void remove_folder(int directory, const char* name) {
   ::unlinkat(directory, name, AT_REMOVEDIR);
 }
 
+std::string why_without_number() {
+  const std::string what =
+      "the names of all slots in this network namespace are taken, so programs of this user reach this one "
+      "by "
+      "RDMA, and programs of other users cannot reach this one";
+  const auto holder = largest_other_holder(::geteuid(), slot_name_prefix);
+  if (!holder) return what;
+  const std::string process = holder->pid != 0 ? ", process " + std::to_string(holder->pid) : "";
+  return what + ": user " + std::to_string(holder->user) + process + " holds " +
+         std::to_string(holder->names) + " of them; end that process, or ask its user to";
+}
+
 }  // namespace
 
 Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
@@ -111,9 +124,11 @@ Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
   struct stat status{};
   if (::fstat(opened.directory_.get(), &status) != 0) return failure_errno(errno, "cannot stat " + path);
   if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return failure(
-        std::errc::permission_denied,
-        "the runtime directory " + path + " belongs to another user or others may write in it; " + elsewhere);
+    return failure(std::errc::permission_denied,
+                   "the runtime directory " + path +
+                       (status.st_uid != ::geteuid() ? " belongs to user " + std::to_string(status.st_uid)
+                                                     : " may be written by other users; chmod 700 " + path) +
+                       "; " + elsewhere);
   }
   return opened;
 }
@@ -228,6 +243,28 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
   return listener;
 }
 
+// Under the lock. The error is errc::address_in_use if no slot is free.
+Result<SlotDirectory::Taken> SlotDirectory::take_slot(pid_t pid, Numbers numbers) const {
+  for (unsigned step = 0; step < max_slots - 1U; ++step) {
+    const auto slot = static_cast<Slot>(1 + (static_cast<unsigned>(pid) + step) % (max_slots - 1U));
+    const auto occupant = probe(slot);
+    if (occupant == Occupant::living) continue;
+    if (occupant == Occupant::unknown)
+      return failure_errno(errno, "cannot look at the slots of " + path_, elsewhere);
+    UniqueFd number;
+    if (numbers == Numbers::held) {
+      auto held = hold_name(name_of_slot(slot));
+      if (!held && held.error() == EADDRINUSE) continue;
+      if (held) number = std::move(*held);
+    }
+    auto listener = listen_as(slot);
+    if (listener) return Taken{slot, std::move(*listener), std::move(number)};
+    if (listener.error().code != std::errc::file_exists) return std::unexpected(listener.error());
+  }
+  return failure(std::errc::address_in_use, "all " + std::to_string(max_slots - 1) + " slots of " + path_ +
+                                                " are taken by running processes; " + elsewhere);
+}
+
 Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t pid) {
   // The directory can vanish between opening and locking it whenever another process is the last to leave.
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -242,22 +279,16 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
       return std::unexpected(lock.error());
     }
     directory->sweep_dead();
-    for (unsigned step = 0; step < max_slots - 1U; ++step) {
-      const auto slot = static_cast<Slot>(1 + (static_cast<unsigned>(pid) + step) % (max_slots - 1U));
-      const auto occupant = directory->probe(slot);
-      if (occupant == Occupant::living) continue;
-      if (occupant == Occupant::unknown)
-        return failure_errno(errno, "cannot look at the slots of " + path, elsewhere);
-      auto number = hold_name(name_of_slot(slot));
-      if (!number && number.error() == EADDRINUSE) continue;
-      auto listener = directory->listen_as(slot);
-      if (listener)
-        return Claim{std::move(*directory), slot, std::move(*listener),
-                     number ? std::move(*number) : UniqueFd()};
-      if (listener.error().code != std::errc::file_exists) return std::unexpected(listener.error());
+    std::string warning;
+    auto taken = directory->take_slot(pid, Numbers::held);
+    if (!taken && taken.error().code == std::errc::address_in_use) {
+      // Any user may hold the numbers' names. Our own processes meet in the directory and need none.
+      taken = directory->take_slot(pid, Numbers::none);
+      if (taken) warning = why_without_number();
     }
-    return failure(std::errc::address_in_use, "all " + std::to_string(max_slots - 1) + " slots of " + path +
-                                                  " are taken by running processes; " + elsewhere);
+    if (!taken) return std::unexpected(taken.error());
+    return Claim{std::move(*directory), taken->slot, std::move(taken->listener), std::move(taken->number),
+                 std::move(warning)};
   }
   return failure(vanished, "the runtime directory " + path + " keeps being removed; " + elsewhere);
 }

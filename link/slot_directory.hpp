@@ -6,7 +6,8 @@
 //     so a socket that refuses connections is always a dead process's and never a young one's.
 //  2. Names are added and removed only under flock on "lock". The lock ends with its holder, killed or not.
 //     A slot's number is also held as an abstract name ("weir-slot-7"), of which a network namespace has one:
-//     other users and other directories of it use other numbers.
+//     other users and other directories of it use other numbers. Where all names are taken, a slot is had
+//     without one: whoever may bind a socket could otherwise deny the NIC to everybody.
 //  3. Whoever leaves last removes everything and the directory; a process that was waiting for the lock
 //     sees that the lock file it holds has no name any more, and begins again.
 //
@@ -65,6 +66,12 @@ class SlotDirectory {
 
   // What named() read last. Each send to a multicast group asks.
   struct Names {
+    struct Taken {
+      Slot slot;
+      UniqueFd listener, number;  // as Claim's
+    };
+    enum class Numbers : std::uint8_t { held, none };
+    Result<Taken> take_slot(pid_t pid, Numbers numbers) const;
     std::mutex mutex;
     timespec changed{};    // the directory's modification time then
     bool settled = false;  // and that was old: a later change cannot have the same time
@@ -79,8 +86,9 @@ struct SlotDirectory::Claim {
   UniqueFd listener;  // non-blocking
   // Holds the slot's number in this network namespace, whatever the directory: behind one address a queue
   // pair number names one process. A socket that does not listen yet: other users reach us by it
-  // (link/users). Empty: the kernel has no such names.
+  // (link/users). Empty: the kernel has no such names, or other users have taken all; then `warning` says so.
   UniqueFd number;
 };
 
 }  // namespace weir::link
+std::string warning = {};
