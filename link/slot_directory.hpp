@@ -60,18 +60,18 @@ class SlotDirectory {
   bool anyone_living() const;
   void remove_everything() const;
   Result<UniqueFd> listen_as(Slot slot) const;
+  struct Taken {
+    Slot slot;
+    UniqueFd listener, number;  // as Claim's
+  };
+  enum class Numbers : std::uint8_t { held, none };
+  Result<Taken> take_slot(pid_t pid, Numbers numbers) const;
 
   std::string path_;
   UniqueFd directory_;
 
   // What named() read last. Each send to a multicast group asks.
   struct Names {
-    struct Taken {
-      Slot slot;
-      UniqueFd listener, number;  // as Claim's
-    };
-    enum class Numbers : std::uint8_t { held, none };
-    Result<Taken> take_slot(pid_t pid, Numbers numbers) const;
     std::mutex mutex;
     timespec changed{};    // the directory's modification time then
     bool settled = false;  // and that was old: a later change cannot have the same time
@@ -88,7 +88,7 @@ struct SlotDirectory::Claim {
   // pair number names one process. A socket that does not listen yet: other users reach us by it
   // (link/users). Empty: the kernel has no such names, or other users have taken all; then `warning` says so.
   UniqueFd number;
+  std::string warning = {};
 };
 
 }  // namespace weir::link
-std::string warning = {};

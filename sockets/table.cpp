@@ -266,9 +266,9 @@ std::optional<Table::Place> Table::claim(const Key& key, bool lower) {
   }
   Side& mine = entry->sides[side];
   mine.process.store(process_);
+  mine.generation.store(layout_->generations[process_].load());
   mine.pid.store(static_cast<std::uint32_t>(::getpid()));
   return Place{entry, side};
-  mine.generation.store(layout_->generations[process_].load());
 }
 
 void Table::take_mirror(const Place& place) {

@@ -54,8 +54,6 @@ TEST(Table, an_end_of_a_killed_process_is_not_its_successors) {
   EXPECT_TRUE(ours->alive(place->mine()));
 }
 
-}  // namespace
-}  // namespace weir::sockets
 // As in containers, where the program has the same pid each time it is started.
 TEST(Table, an_end_of_a_killed_process_is_not_its_namesakes) {
   const weir::test::ScratchDirectory scratch;
@@ -76,3 +74,6 @@ TEST(Table, an_end_of_a_killed_process_is_not_its_namesakes) {
   EXPECT_EQ(place->peer().pid.load(), static_cast<std::uint32_t>(::getpid()));
   EXPECT_FALSE(ours->alive(place->peer()));
 }
+
+}  // namespace
+}  // namespace weir::sockets
