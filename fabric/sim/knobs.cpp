@@ -18,6 +18,7 @@ constexpr auto t = KnobKind::time;
 // At namespace scope, because the words of a list live only as long as the list.
 const std::initializer_list<std::string_view> controls = {"dcqcn", "none"};
 const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connectx", "hpcc", "hpcc-paper"};
+const std::initializer_list<std::string_view> mark_places = {"dequeue", "enqueue"};
 const std::initializer_list<std::string_view> yes_no = {"yes", "no"};
 
 template <class T>
@@ -76,6 +77,14 @@ const std::vector<Knob>& table() {
        [](K k, D v) { k.kmax_bytes = v; }},
       {"ecn", "pmax", KnobKind::fraction, fractions, "probability of a mark just below kmax",
        [](K k, D v) { k.pmax = v; }},
+      {"ecn",
+       "mark",
+       KnobKind::word,
+       {},
+       "by the queue that a packet leaves behind, or that it finds: dequeue or enqueue",
+       nullptr,
+       [](K k, const std::string& v) { k.mark_at = v == "enqueue" ? MarkAt::enqueue : MarkAt::dequeue; },
+       mark_places},
       {"transport",
        "mtu",
        b,

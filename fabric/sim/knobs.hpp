@@ -21,6 +21,7 @@ struct Knobs {
   double sample_ns = 0;  // 0: 1/200 of the duration
   double deadlock_check_ns = 1e6;
   std::optional<double> alpha, headroom_bytes, shared_bytes, xon_offset_bytes, kmin_bytes, kmax_bytes, pmax;
+  MarkAt mark_at = MarkAt::dequeue;
   double pause_quanta = 65535;
   double load_factor = 1;
   std::string congestion_control = "dcqcn";

@@ -56,6 +56,7 @@ struct NetworkState {
         transport(experiment.transport),
         routes(&network.routes),
         routes_stay(experiment.faults.empty()),
+        mark_at(experiment.mark_at),
         ports(network.ports.size()),
         queues(ports.size() * priorities),
         groups(ports.size() * priorities),
@@ -77,6 +78,7 @@ struct NetworkState {
   // No link fails in this run: a packet's next port is determined when it leaves the previous one,
   // while it is in the cache.
   bool routes_stay;
+  MarkAt mark_at;
   Ticks now = 0;
   PortEvents events;
   RareEvents rare;

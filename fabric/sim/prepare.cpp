@@ -154,6 +154,7 @@ class Preparation {
       experiment.most_samples = 400;
     }
     experiment.deadlock_check = from_ns(knobs_.deadlock_check_ns);
+    experiment.mark_at = knobs_.mark_at;
     experiment.transport = knobs_.transport;
     experiment.transport.retransmission_timeout = from_ns(knobs_.timeout_ns);
     apply_dcqcn(experiment.transport, knobs_);

@@ -17,13 +17,18 @@ namespace weir::fabric::sim {
 constexpr unsigned priorities = 8;
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-// RED on the bytes in the egress queue before the packet: none below kmin, all from kmax
+// RED on the bytes in the egress queue without the packet: none below kmin, all from kmax
 // on, up to pmax in between.
 struct Wred {
   std::uint32_t kmin_bytes = 0;
   std::uint32_t kmax_bytes = 0;  // 0: no marking
   double pmax = 0;
 };
+
+// When a packet's mark is decided. At dequeue, by the queue that it leaves behind, as in HPCC's simulator and in
+// SONiC's tests of switches: the mark is news. At enqueue, by the queue that it finds: the mark then waits for that
+// queue, and senders slow down so much later.
+enum class MarkAt : std::uint8_t { dequeue, enqueue };
 
 // One priority of a switch: its ingress priority group and its egress queue.
 struct PrioritySettings {
@@ -153,6 +158,7 @@ struct Experiment {
   std::size_t most_samples = 2000;     // moments in a series; when it is full, every other one is dropped
   Ticks counter_interval = 0;          // how often an observer of the run needs its counters
   Ticks deadlock_check = ticks_per_ms;
+  MarkAt mark_at = MarkAt::dequeue;
   Transport transport;
   Watchdog watchdog;
   std::vector<FlowSpec> flows;

@@ -266,8 +266,7 @@ void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t node, std::ui
   }
   packet.ingress = in;
   packet.cells = static_cast<std::uint16_t>(cells);
-  if (queue.kmax_bytes != 0 && queue.bytes >= queue.kmin_bytes)
-    mark(queue, net_.pmax[at(out, priority)], packet);
+  if (net_.mark_at == MarkAt::enqueue) mark(queue, out, packet);
   append(net_.packets, queue, index);
   queue.bytes += packet.bytes;
   queue.cells += cells;
@@ -276,9 +275,12 @@ void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t node, std::ui
   kick(out);
 }
 
-void Simulation::mark(Queue& queue, double pmax, Packet& packet) {
-  if (packet.kind != static_cast<unsigned>(PacketKind::data)) return;  // not ECN-capable
+// `queue` of the port `out` has the packet not yet, or no longer.
+void Simulation::mark(Queue& queue, std::uint32_t out, Packet& packet) {
+  if (queue.kmax_bytes == 0 || queue.bytes < queue.kmin_bytes) return;
+  if (packet.kind != data_kind) return;  // not ECN-capable
   if (queue.bytes < queue.kmax_bytes) {
+    const double pmax = net_.pmax[at(out, packet.priority)];
     const double part =
         static_cast<double>(queue.bytes - queue.kmin_bytes) / (queue.kmax_bytes - queue.kmin_bytes);
     if (net_.random.unit() >= pmax * part) return;
@@ -347,6 +349,7 @@ void Simulation::forward(std::uint32_t port_index, unsigned ready) {
     queue.deficit = 0;
   }
   if (port.nic == none) {
+    if (net_.mark_at == MarkAt::dequeue) mark(queue, port_index, packet);
     PriorityGroup& group = net_.groups[at(packet.ingress, priority)];
     SharedPool& pool = net_.pools[port.node];
     release(pool, group, packet.cells);

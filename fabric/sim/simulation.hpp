@@ -72,7 +72,7 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   void receive(std::uint32_t out);
   void receive_at_switch(std::uint32_t in, std::uint32_t node, std::uint32_t index);
   void prefetch_ahead();
-  void mark(Queue& queue, double pmax, Packet& packet);
+  void mark(Queue& queue, std::uint32_t out, Packet& packet);
   void transmit_event(std::uint32_t port);
   Ticks transmit(std::uint32_t port);
   void forward(std::uint32_t port, unsigned ready);

@@ -163,5 +163,24 @@ TEST(Marks, SetInTheSimulatorAsOftenAsTheCurveSays) {
   }
 }
 
+// Three packets meet in a queue, one frame of which is enough for a mark: the second leaves the third behind,
+// and the third finds the second.
+TEST(Marks, tell_of_the_queue_where_the_setting_says) {
+  const std::pair<MarkAt, std::size_t> rows[] = {{MarkAt::dequeue, 1}, {MarkAt::enqueue, 2}};
+  for (const auto& [place, marked] : rows) {
+    SmallSwitch small;
+    small.wred = {1048, 1048, 1};
+    const auto network = star(small, 4);
+    Experiment run = bare_run();
+    run.transport.dcqcn = true;
+    run.mark_at = place;
+    for (std::uint32_t i = 0; i < 3; ++i) run.flows.push_back({1000, i * ticks_per_ns, i, 3});
+    Simulation simulation(network.fabric, run);
+    simulation.run_all();
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(simulation.results()[i].cnps, i == marked ? 1u : 0u) << static_cast<int>(place) << ' ' << i;
+  }
+}
+
 }  // namespace
 }  // namespace weir::fabric::sim
