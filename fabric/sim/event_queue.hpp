@@ -3,7 +3,8 @@
 // PortEvents: packets that leave ports and arrive at the far end. Packets on a wire arrive in order, so only
 // the first of each wire has an event, and a port's transmitter has one. So the queue is as long as the
 // number of busy ports, not packets, and stays in the cache. An event is one 64-bit word, `time << 20 |
-// source`: comparing times breaks ties by source, and every run is the same.
+// rank of its source at that time` (tie_order.hpp): comparing words also breaks ties, and every run is the
+// same.
 //
 // RareEvents: timers, PFC frames, faults; ties are broken by the order of scheduling.
 #pragma once
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "fabric/sim/ticks.hpp"
+#include "fabric/sim/tie_order.hpp"
 
 namespace weir::fabric::sim {
 
@@ -70,17 +72,22 @@ class KeyHeap {
 // a third of the simulator's time.
 class PortEvents {
  public:
-  static constexpr unsigned source_bits = 20;
+  static constexpr unsigned source_bits = TieOrder::bits;
   static constexpr std::uint32_t most_sources = 1u << source_bits;
   // Each port is two sources: its packets' arrivals and its own transmissions.
   static constexpr std::uint32_t most_ports = most_sources / 2;
 
-  PortEvents() : keys_(ring * bucket_keys), counts_(ring), used_(ring / 64) {}
+  explicit PortEvents(std::uint64_t seed)
+      : ties_(seed), keys_(ring * bucket_keys), counts_(ring), used_(ring / 64) {}
 
   // Never 0: no event is at the beginning of time.
-  static std::uint64_t key(Ticks time, std::uint32_t source) { return time << source_bits | source; }
+  std::uint64_t key(Ticks time, std::uint32_t source) const {
+    return time << source_bits | ties_.rank(time, source);
+  }
   static Ticks time_of(std::uint64_t key) { return key >> source_bits; }
-  static std::uint32_t source_of(std::uint64_t key) { return key & (most_sources - 1); }
+  std::uint32_t source_of(std::uint64_t key) const {
+    return ties_.source(time_of(key), key & (most_sources - 1));
+  }
 
   // May move to the next bucket, which is not visible from outside.
   bool empty() {
@@ -102,10 +109,12 @@ class PortEvents {
   // True once after each move to another bucket: time to prefetch what its events will use.
   bool turned() { return std::exchange(turned_, false); }
   std::span<const std::uint64_t> run() const { return {run_.data() + head_, tail_ - head_}; }
-  // The lower halves of the keys in the bucket after the current one, unsorted.
-  std::span<const std::uint32_t> following() const {
+  // Calls `visit` with the source of each event in the bucket after the current one, unsorted.
+  template <class Visit>
+  void visit_following(Visit visit) const {
     const std::size_t place = (now_ + 1) % ring;
-    return {&keys_[place * bucket_keys], counts_[place]};
+    for (unsigned i = 0; i < counts_[place]; ++i)
+      visit(source_of(whole_key(now_ + 1, keys_[place * bucket_keys + i])));
   }
   // The event `steps` after the first one, within the current stretch; 0: unknown.
   std::uint64_t ahead(std::uint32_t steps) const { return head_ + steps < tail_ ? run_[head_ + steps] : 0; }
@@ -147,6 +156,10 @@ class PortEvents {
   static constexpr std::uint64_t low_mask = (std::uint64_t{1} << low_bits) - 1;
   static_assert(low_bits <= 32);
 
+  static std::uint64_t whole_key(std::uint64_t stretch, std::uint32_t low) {
+    return stretch << low_bits | (low & low_mask);
+  }
+
   bool first_in_run() const { return head_ != tail_ && (heap_.empty() || run_[head_] <= heap_.top()); }
 
   void push_into_run(std::uint64_t key) {
@@ -178,13 +191,14 @@ class PortEvents {
     used_[word] &= ~(std::uint64_t{1} << (place % 64));
     const std::uint32_t* keys = &keys_[place * bucket_keys];
     head_ = tail_ = 0;
-    for (unsigned i = 0; i < counts_[place]; ++i) insert(now_ << low_bits | (keys[i] & low_mask));
+    for (unsigned i = 0; i < counts_[place]; ++i) insert(whole_key(now_, keys[i]));
     in_ring_ -= counts_[place];
     counts_[place] = 0;
     turned_ = true;
     __builtin_prefetch(&keys_[(place + 2) % ring * bucket_keys]);
   }
 
+  TieOrder ties_;
   std::uint64_t now_ = 0;  // the run's stretch; everything in the ring is later
   std::uint32_t head_ = 0, tail_ = 0;
   bool turned_ = false;

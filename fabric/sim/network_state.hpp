@@ -57,6 +57,7 @@ struct NetworkState {
         routes(&network.routes),
         routes_stay(experiment.faults.empty()),
         mark_at(experiment.mark_at),
+        events(experiment.seed),
         ports(network.ports.size()),
         queues(ports.size() * priorities),
         groups(ports.size() * priorities),

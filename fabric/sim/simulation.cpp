@@ -99,7 +99,7 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
     if (port_time < rare_time && port_time < next_start_ && port_time <= last) {
       net_.now = port_time;
       ++net_.totals.events;
-      const std::uint32_t source = PortEvents::source_of(first);
+      const std::uint32_t source = net_.events.source_of(first);
       prefetch_ahead();
       if (source % 2 == 0)
         receive(source / 2);
@@ -126,10 +126,10 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
 // prefetches the ports of the next stretch of time, the packets of this one, and what the next event uses.
 void Simulation::prefetch_ahead() {
   if (net_.events.turned()) {
-    for (const std::uint32_t key : net_.events.following())
-      __builtin_prefetch(&net_.ports[PortEvents::source_of(key) / 2], 1);
+    net_.events.visit_following(
+        [&](std::uint32_t source) { __builtin_prefetch(&net_.ports[source / 2], 1); });
     for (const std::uint64_t key : net_.events.run()) {
-      const std::uint32_t head = net_.ports[PortEvents::source_of(key) / 2].wire_head;
+      const std::uint32_t head = net_.ports[net_.events.source_of(key) / 2].wire_head;
       if (head == none) continue;
       __builtin_prefetch(&net_.packets[head], 1);
       __builtin_prefetch(&net_.packets.next(head));
@@ -137,7 +137,7 @@ void Simulation::prefetch_ahead() {
   }
   const std::uint64_t key = net_.events.ahead(1);
   if (key == 0) return;
-  const std::uint32_t source = PortEvents::source_of(key);
+  const std::uint32_t source = net_.events.source_of(key);
   const Port& port = net_.ports[source / 2];
   if (source % 2 == 1) {
     for (unsigned waiting = port.waiting; waiting != 0; waiting &= waiting - 1)
@@ -190,7 +190,7 @@ void Simulation::receive(std::uint32_t out) {
   if (from.wire_head == none)
     net_.events.pop();
   else
-    net_.events.replace_top(PortEvents::key(net_.packets.arrival(from.wire_head), arrival_source(out)));
+    net_.events.replace_top(net_.events.key(net_.packets.arrival(from.wire_head), arrival_source(out)));
   if (!from.up) {
     ++net_.totals.link_drops;
     return discard(index);
@@ -294,7 +294,7 @@ void Simulation::want_transmit(std::uint32_t port_index, Ticks when) {
   Port& port = net_.ports[port_index];
   if (when >= port.transmit_at) return;
   port.transmit_at = when;
-  net_.events.push(PortEvents::key(when, transmit_source(port_index)));
+  net_.events.push(net_.events.key(when, transmit_source(port_index)));
 }
 
 // A packet may have become ready to leave through this port.
@@ -318,7 +318,7 @@ void Simulation::transmit_event(std::uint32_t port_index) {
   if (again == no_time)
     net_.events.pop();
   else
-    net_.events.replace_top(PortEvents::key(again, transmit_source(port_index)));
+    net_.events.replace_top(net_.events.key(again, transmit_source(port_index)));
 }
 
 // The port is free: sends the next packet. Returns when to look again; no_time: at the next arrival.
@@ -374,7 +374,7 @@ void Simulation::put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t
   net_.packets.next(index) = none;
   if (port.wire_head == none) {
     port.wire_head = index;
-    net_.events.push(PortEvents::key(arrival, arrival_source(port_index)));
+    net_.events.push(net_.events.key(arrival, arrival_source(port_index)));
   } else {
     net_.packets.next(port.wire_tail) = index;
   }

@@ -153,6 +153,25 @@ TEST(Flow, AloneTakesItsIdealTime) {
   }
 }
 
+// Two senders in step share a lossy buffer: neither may lose all that is lost.
+TEST(Lossy, equal_senders_lose_equally) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SmallSwitch small;
+    small.lossless = false;
+    small.shared_bytes = 200'000;
+    const auto network = star(small, 3);
+    Experiment run = bare_run();
+    run.seed = seed;
+    run.duration = 20 * ticks_per_ms;
+    run.flows.push_back({16'000'000, 0, 0, 2});
+    run.flows.push_back({16'000'000, 0, 1, 2});
+    Simulation simulation(network.fabric, run);
+    simulation.run_all();
+    const double one = simulation.results()[0].retransmitted, other = simulation.results()[1].retransmitted;
+    EXPECT_GT(std::min(one, other), 0.5 * std::max(one, other)) << seed << ": " << one << ' ' << other;
+  }
+}
+
 TEST(Lossy, IncastDropsAndGoesBack) {
   SmallSwitch small;
   small.lossless = false;
