@@ -61,6 +61,7 @@ std::string summary_json(const Simulation& simulation, const Summary& summary, c
       {"egress_drops", totals.egress_drops},
       {"link_drops", totals.link_drops},
       {"retransmitted_packets", totals.retransmitted},
+      {"spuriously_retransmitted_packets", totals.spurious},
       {"ecn_marked_packets", totals.marked},
       {"cnps", totals.cnps},
       {"pfc_frames", totals.pfc_frames},

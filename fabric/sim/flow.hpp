@@ -3,6 +3,7 @@
 // is a FlowSpec of 40 bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "fabric/sim/settings.hpp"
@@ -39,6 +40,15 @@ struct Flow {
   rnic::congestion::GoBackNReceiver receiver;
   rnic::congestion::NotificationPoint notification;
   std::uint32_t not_acknowledged = 0;  // packets since the last ACK
+  // Packets from here on were neither dropped nor ignored behind a gap: to send one again is needless. An
+  // observer's count, which neither end knows.
+  std::uint32_t missed_below = 0;
+
+  void miss(std::uint32_t psn) {
+    const std::uint32_t ahead = (psn - receiver.delivered()) & rnic::congestion::psn_mask;
+    if (ahead < rnic::congestion::most_in_flight)
+      missed_below = std::max(missed_below, receiver.delivered() + ahead + 1);
+  }
 };
 
 struct FlowResult {

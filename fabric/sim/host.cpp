@@ -178,6 +178,7 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   ++flow.on_wires;
   if (flow.sender.on_sent()) {
     ++net_.totals.retransmitted;
+    if (number < flow.receiver.delivered() || number >= flow.missed_below) ++net_.totals.spurious;
     ++results_[flow.id].retransmitted;
   }
   Queue& counted = net_.queues[at(port_index, flow.priority)];
@@ -240,9 +241,10 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
     case Arrival::duplicate:
       return send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
     case Arrival::nak:
+      flow.miss(packet.psn);
       return send_control(port, slot, PacketKind::nak, flow.receiver.expected_psn());
     case Arrival::ignore:
-      return;
+      return flow.miss(packet.psn);
   }
   net_.totals.delivered_bytes += packet.bytes - net_.transport.header_bytes;
   if (++flow.not_acknowledged >= net_.transport.ack_every || packet.last) {

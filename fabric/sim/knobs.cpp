@@ -117,9 +117,9 @@ const std::vector<Knob>& table() {
        [](K k, D v) { k.transport.window_bytes = whole<std::uint64_t>(v); }},
       {"transport",
        "timeout",
-       t,
+       KnobKind::timeout,
        {1000, 100e9},
-       "time without progress before a flow goes back",
+       "time without progress before a flow goes back, or InfiniBand's code for it",
        [](K k, D v) { k.timeout_ns = v; }},
       {"transport",
        "priority",
@@ -203,6 +203,8 @@ Unit unit_of(KnobKind kind) {
   switch (kind) {
     case KnobKind::time:
       return Unit::nanoseconds;
+    case KnobKind::timeout:
+      return Unit::timeout;
     case KnobKind::rate:
       return Unit::bits_per_second;
     case KnobKind::fraction:
@@ -224,6 +226,8 @@ std::string_view kind_text(KnobKind kind) {
       return "bytes";
     case KnobKind::time:
       return "time";
+    case KnobKind::timeout:
+      return "timeout";
     case KnobKind::rate:
       return "bit/s";
     case KnobKind::fraction:

@@ -45,6 +45,7 @@ struct Totals {
   std::uint64_t marked = 0;
   std::uint64_t cnps = 0;
   std::uint64_t retransmitted = 0;
+  std::uint64_t spurious = 0;  // of these, packets that had arrived or were still on the way
   std::uint64_t pfc_frames = 0;
   std::uint32_t finished = 0;
 };

@@ -102,7 +102,7 @@ struct Transport {
   std::uint32_t gap_bytes = 20;    // preamble and interpacket gap, after every frame
   std::uint32_t ack_every = 16;    // packets; a flow's last packet is always acknowledged
   std::uint64_t window_bytes = 0;  // in flight per flow; 0: as much as the rate allows
-  Ticks retransmission_timeout = 4 * ticks_per_ms;
+  Ticks retransmission_timeout = (Ticks{4096} << 14) * ticks_per_ns;  // InfiniBand's code 14
   std::uint8_t control_priority = 6;  // ACK, NAK, CNP
   bool dcqcn = true;
   rnic::congestion::DcqcnParameters dcqcn_parameters;  // in ticks

@@ -231,7 +231,9 @@ void Simulation::find_path(Path& path, const Packet& packet, std::uint32_t from_
 }
 
 void Simulation::discard(std::uint32_t index) {
-  const std::uint32_t slot = net_.packets[index].flow;
+  const Packet& packet = net_.packets[index];
+  const std::uint32_t slot = packet.flow;
+  if (packet.kind == data_kind) flows_[slot].miss(packet.psn);
   net_.packets.give_back(index);
   packet_gone(slot);
 }

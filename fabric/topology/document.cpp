@@ -43,6 +43,7 @@ std::string_view base_unit(Unit unit) {
     case Unit::meters:
       return " m";
     case Unit::nanoseconds:
+    case Unit::timeout:
       return " ns";
     case Unit::fraction:
       return "";
@@ -141,7 +142,6 @@ std::optional<double> Table::number(std::string_view key, Range range) {
 std::optional<double> Table::quantity(std::string_view key, Unit unit, Range range) {
   const auto* value = find(key);
   if (!value) return std::nullopt;
-  const bool plain_allowed = read_quantity("1", unit).has_value();
   std::optional<double> number;
   if (const auto* text = std::get_if<std::string>(&value->value)) {
     number = read_quantity(*text, unit);
@@ -149,11 +149,12 @@ std::optional<double> Table::quantity(std::string_view key, Unit unit, Range ran
       complain(key, fmt::format("'{}' is \"{}\"", key, *text), fmt::format("write {}", example(unit)));
       return std::nullopt;
     }
-  } else if (const auto* whole = std::get_if<std::int64_t>(&value->value); whole && plain_allowed) {
-    number = static_cast<double>(*whole);
-  } else if (const auto* real = std::get_if<double>(&value->value); real && plain_allowed) {
-    number = *real;
-  } else {
+  } else if (const auto* whole = std::get_if<std::int64_t>(&value->value)) {
+    number = read_quantity(fmt::format("{}", *whole), unit);
+  } else if (const auto* real = std::get_if<double>(&value->value)) {
+    number = read_quantity(fmt::format("{}", *real), unit);
+  }
+  if (!number) {
     expected(key, *value, example(unit));
     return std::nullopt;
   }

@@ -37,6 +37,12 @@ constexpr Suffix suffixes[] = {
     {Unit::fraction, "%", 0.01},
 };
 
+std::optional<double> with_suffix(double number, std::string_view text, Unit unit) {
+  for (const auto& suffix : suffixes)
+    if (suffix.unit == unit && suffix.text == text) return number * suffix.factor;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<double> read_quantity(std::string_view text, Unit unit) {
@@ -45,9 +51,12 @@ std::optional<double> read_quantity(std::string_view text, Unit unit) {
   if (error != std::errc{} || !std::isfinite(number)) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   while (text.starts_with(' ')) text.remove_prefix(1);
-  for (const auto& suffix : suffixes)
-    if (suffix.unit == unit && suffix.text == text) return number * suffix.factor;
-  return std::nullopt;
+  if (unit == Unit::timeout) {
+    if (!text.empty()) return with_suffix(number, text, Unit::nanoseconds);
+    if (number < 1 || number > largest_timeout_code || number != std::floor(number)) return std::nullopt;
+    return timeout_ns(static_cast<unsigned>(number));
+  }
+  return with_suffix(number, text, unit);
 }
 
 std::string_view example(Unit unit) {
@@ -60,6 +69,8 @@ std::string_view example(Unit unit) {
       return "a length such as \"5m\"";
     case Unit::nanoseconds:
       return "a time such as \"500ns\" or \"1.5us\"";
+    case Unit::timeout:
+      return "a time such as \"67ms\", or InfiniBand's code from 1 to 31, such as 14";
     case Unit::fraction:
       return "a share such as \"20%\" or 0.2";
   }

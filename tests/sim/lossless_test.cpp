@@ -163,6 +163,7 @@ TEST(Lossy, equal_senders_lose_equally) {
     Experiment run = bare_run();
     run.seed = seed;
     run.duration = 20 * ticks_per_ms;
+    run.transport.retransmission_timeout = 100 * ticks_per_us;
     run.flows.push_back({16'000'000, 0, 0, 2});
     run.flows.push_back({16'000'000, 0, 1, 2});
     Simulation simulation(network.fabric, run);
@@ -170,6 +171,41 @@ TEST(Lossy, equal_senders_lose_equally) {
     const double one = simulation.results()[0].retransmitted, other = simulation.results()[1].retransmitted;
     EXPECT_GT(std::min(one, other), 0.5 * std::max(one, other)) << seed << ": " << one << ' ' << other;
   }
+}
+
+// Eight senders' messages wait for one link for 43 us, and each is acknowledged at its end.
+TEST(Timeout, too_short_for_the_queue_resends_what_has_arrived) {
+  const std::pair<Ticks, bool> rows[] = {{20 * ticks_per_us, true},
+                                         {Transport{}.retransmission_timeout, false}};
+  for (const auto& [timeout, needless] : rows) {
+    SmallSwitch small;
+    small.alpha = 8;
+    const auto network = star(small, 9);
+    Experiment run = incast(8, 64'000);
+    run.transport.ack_every = 64;
+    run.transport.retransmission_timeout = timeout;
+    Simulation simulation(network.fabric, run);
+    simulation.run_all();
+    const auto& totals = simulation.totals();
+    EXPECT_EQ(totals.finished, 8u);
+    EXPECT_EQ(totals.lossless_drops, 0u);
+    EXPECT_EQ(totals.retransmitted != 0, needless) << timeout;
+    EXPECT_EQ(totals.spurious != 0, needless) << timeout;
+  }
+}
+
+// Two senders that together are too fast for a lossy buffer: what is sent again was lost.
+TEST(Lossy, resent_packets_are_not_needless) {
+  SmallSwitch small;
+  small.lossless = false;
+  small.shared_bytes = 200'000;
+  const auto network = star(small, 3);
+  Experiment run = incast(2, 1'000'000);
+  run.duration = 200 * ticks_per_ms;
+  Simulation simulation(network.fabric, run);
+  simulation.run_all();
+  EXPECT_GT(simulation.totals().retransmitted, 0u);
+  EXPECT_EQ(simulation.totals().spurious, 0u);
 }
 
 TEST(Lossy, IncastDropsAndGoesBack) {

@@ -411,6 +411,28 @@ TEST(Scenario, SpeedThatWouldBeSimulatedAsAnotherIsRefused) {
     EXPECT_NE(at(speed).find("s.toml:3:1: the simulator cannot send at"), std::string::npos) << at(speed);
 }
 
+TEST(Timeout, is_a_time_or_infinibands_code) {
+  const auto& knob = *find_knob("timeout");
+  const std::pair<const char*, double> rows[] = {
+      {"14", 67'108'864}, {"1", 8192}, {"24", 68'719'476'736}, {"4ms", 4e6}, {"67.108864 ms", 67'108'864}};
+  for (const auto& [text, ns] : rows) {
+    Knobs knobs;
+    EXPECT_EQ(set_knob(knobs, knob, text), "") << text;
+    EXPECT_EQ(knobs.timeout_ns, ns) << text;
+    const bool code = std::string_view(text).find('s') == std::string_view::npos;
+    const auto scenario =
+        must_read(network + "[transport]\ntimeout = " + (code ? text : '"' + std::string(text) + '"') +
+                  "\n[[workload]]\nkind = \"incast\"\n");
+    EXPECT_EQ(scenario.knobs.timeout_ns, ns) << text;
+  }
+  EXPECT_EQ(Knobs{}.timeout_ns, 67'108'864);
+  for (const char* text : {"0", "32", "14.5", "-1", "25", "4mm"}) {
+    Knobs knobs;
+    EXPECT_NE(set_knob(knobs, knob, text), "") << text;
+    EXPECT_EQ(knobs.timeout_ns, Knobs{}.timeout_ns) << text;
+  }
+}
+
 TEST(Knob, EachIsFoundByItsNamesAndRefusesNonsense) {
   for (const auto& knob : knobs()) {
     EXPECT_EQ(find_knob(std::string(knob.table) + "." + std::string(knob.key)), &knob);

@@ -91,9 +91,9 @@ std::string summary_text(const sim::Summary& s, const sim::Simulation& simulatio
   };
   row("completion time, us", s.completion_us);
   row("slowdown", s.slowdown);
-  add("lossless drops {}, other drops {}, retransmitted {}\n", s.totals.lossless_drops,
+  add("lossless drops {}, other drops {}, retransmitted {}, of them needlessly {}\n", s.totals.lossless_drops,
       s.totals.ingress_drops - s.totals.lossless_drops + s.totals.egress_drops + s.totals.link_drops,
-      s.totals.retransmitted);
+      s.totals.retransmitted, s.totals.spurious);
   add("PFC frames {}, queues paused {:.3f} ms together; ECN marks {}, CNPs {}\n", s.totals.pfc_frames,
       s.paused_us / 1000, s.totals.marked, s.totals.cnps);
   add("most in use: shared buffer of a switch {} B, headroom of a priority group {} B, egress queue {} B\n",
