@@ -39,8 +39,11 @@ void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port
   out += fmt::format("<p><code>{}; Pmax {:.0f} %</code></p>\n<div class=\"pair\">\n",
                      escaped(port.marks.inequality), port.marks.pmax * 100);
   terms(out, "headroom, SONiC's formula", port.headroom.terms,
-        fmt::format("xoff {}; x {:.3f} for small packets in cells", grouped(port.headroom.xoff),
-                    port.headroom.cell_waste));
+        fmt::format("xoff {}; x {:.3f} for small packets in cells{}", grouped(port.headroom.xoff),
+                    port.headroom.cell_waste,
+                    port.published_xoff
+                        ? fmt::format("; SONiC's table for this switch has {}", grouped(*port.published_xoff))
+                        : ""));
   terms(out, "headroom, first principles", port.in_principle.terms,
         fmt::format("{} bytes in {} cells; packets of {} bytes are the worst case",
                     grouped(port.in_principle.bytes), port.in_principle.cells,

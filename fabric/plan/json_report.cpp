@@ -25,9 +25,10 @@ Json port_of(const PortPlan& port, const Network& network) {
               {"xoff", port.xoff},
               {"xon", port.headroom.xon},
               {"size", port.size()},
-              {"sonic_xoff", port.headroom.xoff},
+              {"sonic_xoff", port.sonic_xoff},
               {"cell_waste", port.headroom.cell_waste},
               {"terms", terms_of(port.headroom.terms)}};
+  if (port.published_xoff) out["sonic_table_xoff"] = *port.published_xoff;
   out["first_principles"] = {{"bytes", port.in_principle.bytes},
                              {"cells", port.in_principle.cells},
                              {"ns", port.in_principle.ns},

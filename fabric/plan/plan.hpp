@@ -5,6 +5,7 @@
 // PortPlan. So a plan of three thousand ports fits on a screen.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +26,12 @@ struct PortPlan {
   std::string peer;           // "hosts", or the model of the switches at the far end
   std::vector<PortId> ports;  // on all switches of the SwitchPlan
   std::size_t ports_per_switch = 0;
-  SonicHeadroom headroom;
+  SonicHeadroom headroom;                       // by SONiC's formula
+  std::optional<std::uint64_t> published_xoff;  // of SONiC's table for the switch
+  std::uint64_t sonic_xoff = 0;                 // what SONiC would take: one of both
   FirstPrinciples in_principle;
-  // The planned value: SONiC's figure, raised to that of first principles if that is larger, and to the
-  // largest of the switch's ports with the same profile.
+  // The planned value: SONiC's figure, raised to those of its table and of first principles if they are
+  // larger, and to the largest of the switch's ports with the same profile.
   std::uint64_t xoff = 0;
   Marks marks;
   std::string profile;  // in SONiC: pg_lossless_100000_40m_profile

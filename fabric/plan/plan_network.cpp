@@ -9,6 +9,7 @@
 
 #include "fabric/plan/findings.hpp"
 #include "fabric/plan/paths.hpp"
+#include "fabric/plan/published_headroom.hpp"
 #include "fabric/plan/threshold.hpp"
 
 namespace weir::fabric {
@@ -89,11 +90,16 @@ void add_ports(const Network& network, SwitchPlan& plan) {
     port.peer = peer_of(network, ports.front());
     port.ports_per_switch = ports.size() / plan.switches.size();
     port.ports = std::move(ports);
-    port.headroom = sonic_headroom(sonic_input(network, *plan.model, port));
+    const auto input = sonic_input(network, *plan.model, port);
+    port.headroom = sonic_headroom(input);
+    port.published_xoff = published_xoff(plan.model->headroom_table, input);
+    const bool looked_up = plan.model->headroom_looked_up || input.formula == &sonic_formulas().front();
+    port.sonic_xoff = looked_up ? port.published_xoff.value_or(port.headroom.xoff) : port.headroom.xoff;
     port.in_principle = first_principles(principles_input(network, *plan.model, port));
     const auto needed = (port.in_principle.bytes + 1023) / 1024 * 1024;
-    port.xoff =
-        network.overrides.sonic_headroom_only ? port.headroom.xoff : std::max(port.headroom.xoff, needed);
+    port.xoff = port.sonic_xoff;
+    if (!network.overrides.sonic_headroom_only)
+      port.xoff = std::max({port.xoff, port.published_xoff.value_or(0), needed});
     if (network.overrides.xoff_bytes) port.xoff = static_cast<std::uint64_t>(*network.overrides.xoff_bytes);
     const auto length = std::ceil((port.cable.length_m + port.cable.return_length_m) / 2);
     port.profile = fmt::format("pg_lossless_{}_{:.0f}m{}_profile", port.speed_bps / 1'000'000, length,

@@ -24,6 +24,8 @@ void headroom_lines(std::string& out, const PortPlan& port) {
           fmt::format("    {:<32}{:>12.0f}{:>12.1f}{:>10.1f}\n", term.name, term.bytes, term.ns, term.cells);
   out += fmt::format("    {:<32}{:>12}   x {:.3f} for small packets in cells, up to KiB\n", "xoff from it",
                      grouped(port.headroom.xoff), port.headroom.cell_waste);
+  if (port.published_xoff)
+    out += fmt::format("    {:<32}{:>12}\n", "xoff in SONiC's table", grouped(*port.published_xoff));
   out += fmt::format("    {:<32}{:>12}{:>12}{:>10}\n", "headroom, first principles", "bytes", "ns", "cells");
   for (const auto& term : port.in_principle.terms)
     if (term.ns > 0)

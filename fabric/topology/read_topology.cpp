@@ -12,7 +12,7 @@ namespace {
 
 constexpr Range count_range{1, 65536};
 constexpr Range speed_range{1e6, 10e12};
-constexpr Range cable_range{0, 100e3};
+constexpr Range cable_range{0, 200e3};  // SONiC has tables for 120 km
 
 // A node's name precedes the ':' of a port, appears in pictures, and is the folder of its config_db.json. A
 // name with a path would overwrite files elsewhere.

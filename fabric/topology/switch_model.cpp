@@ -1,5 +1,7 @@
 #include "fabric/topology/switch_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <sstream>
@@ -48,6 +50,28 @@ PortRange read_port_range(Table& table) {
                    "give at most 'lanes'");
   table.finish();
   return range;
+}
+
+// { speed = "100G", cables = ["5m", "40m"], xoff = [68580, 74422] }: the rows of one speed.
+void read_headroom_rows(Table& table, std::vector<HeadroomRow>& out) {
+  const auto speed = table.quantity("speed", Unit::bits_per_second, port_speed_range);
+  const auto cables = table.strings("cables");
+  const auto xoff = table.integers("xoff", part_range);
+  if (!speed || cables.empty() || cables.size() != xoff.size())
+    table.complain("cables", "rows of headroom need a speed, cables and an xoff for each cable",
+                   "write { speed = \"100G\", cables = [\"5m\", \"40m\"], xoff = [68580, 74422] }");
+  double shortest = 0;
+  for (std::size_t i = 0; speed && i < std::min(cables.size(), xoff.size()); ++i) {
+    const auto length = read_quantity(cables[i].value, Unit::meters);
+    if (!length || *length <= shortest) {
+      table.complain("cables", fmt::format("'{}' is no length, or not longer than the one before", cables[i].value),
+                     "write lengths in ascending order, such as [\"5m\", \"40m\"]");
+      break;
+    }
+    shortest = *length;
+    out.push_back({static_cast<std::uint64_t>(*speed), *length, static_cast<std::uint64_t>(xoff[i].value)});
+  }
+  table.finish();
 }
 
 template <class T>
@@ -105,6 +129,12 @@ SwitchModel read_switch_model(Table& table) {
   model.mac_phy_bytes = bytes("mac_phy").value_or(0);
   model.peer_response_bytes = bytes("peer_response");
   model.tile_bytes_per_gbps = table.number("tile_bytes_per_gbps", {0, 1e6}).value_or(0);
+  for (auto& rows : table.tables("sonic_headroom")) read_headroom_rows(rows, model.headroom_table);
+  std::ranges::stable_sort(model.headroom_table, {}, &HeadroomRow::speed_bps);
+  model.headroom_looked_up = table.boolean("headroom_looked_up").value_or(false);
+  if (model.headroom_looked_up && model.headroom_table.empty())
+    table.complain("headroom_looked_up", "there is no table to look the headroom up in",
+                   "add sonic_headroom, the rows of pg_profile_lookup.ini, or remove it");
   if (const auto egress = bytes("egress_pool")) model.egress_pool_bytes = static_cast<std::uint64_t>(*egress);
   model.port_config = table.string("port_config").value_or("");
   for (auto& range : table.tables("ports")) model.ports.push_back(read_port_range(range));

@@ -19,6 +19,13 @@ enum class HeadroomPool {
   shared,    // all share one pool, smaller than their sum
 };
 
+// A row of SONiC's pg_profile_lookup.ini: the headroom of a lossless priority group.
+struct HeadroomRow {
+  std::uint64_t speed_bps = 0;
+  double cable_m = 0;
+  std::uint64_t xoff_bytes = 0;
+};
+
 struct SwitchModel {
   std::string name;
   std::string source;  // the source of the numbers
@@ -49,6 +56,10 @@ struct SwitchModel {
   // pause response of IEEE 802.3 for the speed.
   std::optional<double> peer_response_bytes;
   double tile_bytes_per_gbps = 0;
+  // SONiC's table for the switch, by speed and then by cable; empty: none is known.
+  std::vector<HeadroomRow> headroom_table;
+  // SONiC computes no headroom for this chip (Broadcom), it looks it up in that table.
+  bool headroom_looked_up = false;
   // The largest queue that a lossless class may build at egress; absent: the whole buffer.
   std::optional<std::uint64_t> egress_pool_bytes;
 

@@ -194,7 +194,7 @@ const Mistake mistakes[] = {
     {"unknown_table", with("[foo]\n"), "net.toml:19:2: unknown key 'foo' in the file; known here:"},
     {"scenario", with("[[workload]]\nkind = \"incast\"\n"),
      "net.toml:19:1: this is a scenario: what happens in a network, not the network itself; run it with"},
-    {"negative_length", replaced("\"5m\"", "\"-5m\""), "net.toml:12:9: 'cable' is -5 m; give 0 to 100000 m"},
+    {"negative_length", replaced("\"5m\"", "\"-5m\""), "net.toml:12:9: 'cable' is -5 m; give 0 to 200000 m"},
     {"length_without_unit", replaced("\"5m\"", "5"),
      "net.toml:12:9: 'cable' is an integer; write a length such as \"5m\""},
     {"speed_in_words", replaced("\"100G\"", "\"fast\""),

@@ -335,32 +335,6 @@ TEST(SonicConfig, pool_includes_the_shared_headroom_where_the_chip_counts_so) {
   }
 }
 
-// pg_profile_lookup.ini of the same switches.
-TEST(SonicConfig, headroom_reaches_the_tables_of_chips_for_which_sonic_has_no_formula) {
-  struct Row {
-    const char *model, *speed, *cable;
-    std::uint64_t xoff;
-  };
-  for (const auto& row :
-       {Row{"z9332f", "100G", "5m", 68580}, Row{"z9332f", "100G", "300m", 117348},
-        Row{"z9332f", "400G", "40m", 201930}, Row{"z9332f", "400G", "300m", 373888},
-        Row{"z9664f", "100G", "5m", 129032}, Row{"z9664f", "100G", "300m", 240538},
-        Row{"z9664f", "400G", "40m", 424434}, Row{"z9664f", "400G", "300m", 817372},
-        Row{"7800r3_48cq2_lc", "100G", "300m", 110592}, Row{"7280r4_64o", "100G", "300m", 385024},
-        Row{"7280r4_64o", "400G", "300m", 1441792}}) {
-    const std::string model = row.model, ends = "_speed = \"" + std::string(row.speed) + "\"\n";
-    const auto judged =
-        planned("[leaf_spine]\nspines = 1\nleaves = 2\nhosts_per_leaf = 2\nhost" + ends + "spine" + ends +
-                "host_cable = \"" + row.cable + "\"\nspine_cable = \"" + row.cable + "\"\nleaf_model = \"" +
-                model + "\"\nspine_model = \"" + model + "\"\n");
-    for (const auto& kind : judged->plan.switches)
-      for (const auto& port : kind.ports) {
-        EXPECT_GE(port.xoff, row.xoff) << model << ' ' << row.speed << ' ' << row.cable;
-        EXPECT_LE(port.xoff, 3 * row.xoff) << model << ' ' << row.speed << ' ' << row.cable;
-      }
-  }
-}
-
 // files/build_templates/qos_config.j2.
 TEST(SonicConfig, traffic_is_classified_as_sonic_does_unless_the_file_says_otherwise) {
   const auto judged = planned(two_tiers("sn3420", "25G", "sn4600c", "100G"));
