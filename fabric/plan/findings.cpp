@@ -14,6 +14,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr double bits_per_byte = 8;
+constexpr double negligible = 1e-6;  // a share of the time
 
 double gbps(const PortPlan& port) { return static_cast<double>(port.speed_bps) / 1e9; }
 
@@ -189,16 +190,37 @@ class Findings {
     }
   }
 
+  // That more than `enough` of `groups` are congested, if each is independently and `mean` of them are on
+  // average.
+  static double chance_of_more(std::size_t groups, double mean, std::size_t enough) {
+    const auto n = static_cast<double>(groups);
+    const double p = std::min(1.0, mean / n);
+    if (p == 1) return enough < groups ? 1 : 0;
+    double chance = 0;
+    for (std::size_t k = enough + 1; k <= groups; ++k) {
+      const auto many = static_cast<double>(k);
+      const double choose = std::lgamma(n + 1) - std::lgamma(many + 1) - std::lgamma(n - many + 1);
+      chance += std::exp(choose + many * std::log(p) + (n - many) * std::log1p(-p));
+    }
+    return std::min(chance, 1.0);
+  }
+
   void shared_pool(const SwitchPlan& kind) {
     if (kind.split.headroom >= kind.split.headroom_sum) return;
     std::uint64_t largest = 0;
     for (const auto& port : kind.ports) largest = std::max(largest, port.xoff);
-    add(Severity::note, "shared_headroom",
-        fmt::format(
-            "{}: the shared headroom pool of {} bytes is enough for {} of {} priority groups in XOFF at "
-            "once; with more, packets are lost",
-            who(kind), kind.split.headroom, kind.split.headroom / largest,
-            kind.port_count * network_.classes.lossless.size()),
+    const auto groups = kind.port_count * network_.classes.lossless.size();
+    const auto enough = kind.split.headroom / largest;
+    const auto mean = network_.hints.congested_queues;
+    const double chance = chance_of_more(groups, mean, enough);
+    add(chance > negligible ? Severity::warning : Severity::note, "shared_headroom",
+        fmt::format("{}: the shared headroom pool of {} bytes is enough for {} of {} priority groups in XOFF "
+                    "at once; "
+                    "with more, packets are lost; if {} are congested on average ([traffic] "
+                    "congested_queues), each by "
+                    "chance, it is too small {:.2g} % of the time; set headroom_pool in [plan], up to {}",
+                    who(kind), kind.split.headroom, enough, groups, mean, 100 * chance,
+                    kind.split.headroom_sum),
         place(kind));
   }
 

@@ -112,6 +112,16 @@ void add_ports(const Network& network, SwitchPlan& plan) {
   for (auto& port : plan.ports) port.xoff = largest[port.profile];
 }
 
+// What all ports share: the user's figure, what the switch's own template sets aside, or the sum of what the
+// groups need, divided by how much of it is never needed at once.
+std::uint64_t headroom_pool(const Network& network, const SwitchPlan& plan, const BufferSplit& split) {
+  if (network.overrides.headroom_pool_bytes)
+    return static_cast<std::uint64_t>(*network.overrides.headroom_pool_bytes);
+  if (plan.model->pools.xoff_bytes) return *plan.model->pools.xoff_bytes;
+  return static_cast<std::uint64_t>(
+      std::ceil(static_cast<double>(split.headroom_sum) / plan.model->over_subscription / 1024) * 1024);
+}
+
 BufferSplit split_of(const Network& network, const SwitchPlan& plan) {
   // The chip refuses pools larger than its number of whole cells.
   const auto whole_cells = [cell = plan.model->cell_bytes](std::uint64_t bytes) {
@@ -126,9 +136,7 @@ BufferSplit split_of(const Network& network, const SwitchPlan& plan) {
     split.headroom_sum += groups * port.xoff;
   }
   split.headroom = split.headroom_sum;
-  if (plan.model->headroom_pool == HeadroomPool::shared)
-    split.headroom = static_cast<std::uint64_t>(
-        std::ceil(static_cast<double>(split.headroom_sum) / plan.model->over_subscription / 1024) * 1024);
+  if (plan.model->headroom_pool == HeadroomPool::shared) split.headroom = headroom_pool(network, plan, split);
   const auto taken = split.reserved + split.guaranteed + split.headroom;
   split.fits = taken + plan.model->cell_bytes <= split.buffer;
   split.shared = split.fits ? whole_cells(split.buffer - taken) : 0;

@@ -72,15 +72,21 @@ class SonicConfig {
     assert(split.fits);
     auto& pools = config_["BUFFER_POOL"];
     const auto size = split.shared + (kind_.model->pool_includes_headroom ? split.headroom : 0);
-    pools["ingress_lossless_pool"] = {{"type", "ingress"}, {"mode", "dynamic"}, {"size", number(size)}};
+    const bool single = layout() == PoolLayout::one;
+    pools["ingress_lossless_pool"] = {
+        {"type", single ? "both" : "ingress"}, {"mode", "dynamic"}, {"size", number(size)}};
     if (kind_.model->headroom_pool == HeadroomPool::shared)
       pools["ingress_lossless_pool"]["xoff"] = number(split.headroom);
+    if (single) return;
     // All of it: ingress has admitted a lossless class, so egress must never drop it.
-    pools["egress_lossless_pool"] = {
-        {"type", "egress"}, {"mode", "dynamic"}, {"size", number(egress_pool())}};
-    pools["egress_lossy_pool"] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
+    pools["egress_lossless_pool"] = {{"type", "egress"},
+                                     {"mode", kind_.model->pools.egress_is_static ? "static" : "dynamic"},
+                                     {"size", number(egress_pool())}};
+    if (layout() == PoolLayout::three)
+      pools["egress_lossy_pool"] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
   }
 
+  PoolLayout layout() const { return kind_.model->pools.layout; }
   std::uint64_t egress_pool() const { return kind_.model->egress_pool_bytes.value_or(kind_.split.buffer); }
 
   void profiles() {
@@ -95,6 +101,7 @@ class SonicConfig {
                                 {"dynamic_th", std::to_string(kind_.dynamic_th)}};
       wred(port);
     }
+    if (layout() != PoolLayout::three) return profiles_of_shared_pools(profiles);
     profiles["ingress_lossy_profile"] = {
         {"pool", "ingress_lossless_pool"}, {"size", "0"}, {"dynamic_th", std::to_string(lossy_dynamic_th)}};
     const auto widest = std::to_string(widest_dynamic_th);
@@ -106,6 +113,26 @@ class SonicConfig {
         {"pool", "egress_lossy_pool"}, {"size", number(lossy_port_minimum)}, {"dynamic_th", widest}};
     profiles["q_lossy_profile"] = {
         {"pool", "egress_lossy_pool"}, {"size", "0"}, {"dynamic_th", std::to_string(lossy_dynamic_th)}};
+  }
+
+  // Broadcom's: what may be lost shares the pools of the lossless classes.
+  void profiles_of_shared_pools(SortedJson& profiles) const {
+    const auto& pools = kind_.model->pools;
+    const bool single = layout() == PoolLayout::one;
+    const char* egress = single ? "ingress_lossless_pool" : "egress_lossless_pool";
+    profiles["ingress_lossy_profile"] = {{"pool", "ingress_lossless_pool"}, {"size", "0"}};
+    if (single)
+      profiles["ingress_lossy_profile"].update({{"xon_offset", "0"}, {"dynamic_th", "0"}});
+    else
+      profiles["ingress_lossy_profile"]["static_th"] = number(kind_.split.shared + kind_.split.headroom);
+    profiles["egress_lossless_profile"] = {{"pool", egress}, {"size", "0"}};
+    if (pools.lossless_static_th)
+      profiles["egress_lossless_profile"]["static_th"] = number(*pools.lossless_static_th);
+    else
+      profiles["egress_lossless_profile"]["dynamic_th"] = std::to_string(pools.lossless_dynamic_th);
+    profiles["egress_lossy_profile"] = {{"pool", egress},
+                                        {"size", number(pools.lossy_bytes)},
+                                        {"dynamic_th", std::to_string(pools.lossy_dynamic_th)}};
   }
 
   static std::string wred_name(const PortPlan& port) {
@@ -155,11 +182,14 @@ class SonicConfig {
     }
     if (lossy_group() < priorities)
       config_["BUFFER_PG"][of(number(lossy_group()))]["profile"] = "ingress_lossy_profile";
+    const bool own_pool = layout() == PoolLayout::three;
     for (const auto& range : ranges(is_lossy))
-      config_["BUFFER_QUEUE"][of(range)]["profile"] = "q_lossy_profile";
-    config_["BUFFER_PORT_INGRESS_PROFILE_LIST"][name]["profile_list"] = "ingress_lossless_profile";
-    config_["BUFFER_PORT_EGRESS_PROFILE_LIST"][name]["profile_list"] =
-        "egress_lossless_profile,egress_lossy_profile";
+      config_["BUFFER_QUEUE"][of(range)]["profile"] = own_pool ? "q_lossy_profile" : "egress_lossy_profile";
+    if (own_pool) {  // SONiC's templates have these lists for Spectrum only
+      config_["BUFFER_PORT_INGRESS_PROFILE_LIST"][name]["profile_list"] = "ingress_lossless_profile";
+      config_["BUFFER_PORT_EGRESS_PROFILE_LIST"][name]["profile_list"] =
+          "egress_lossless_profile,egress_lossy_profile";
+    }
     for (std::size_t priority = 0; priority < priorities; ++priority) {
       auto& queue = config_["QUEUE"][of(number(priority))];
       queue["scheduler"] = strict(priority)     ? strict_scheduler
@@ -175,6 +205,8 @@ class SonicConfig {
     config_["PFC_WD"][name] = {{"action", network_.overrides.watchdog_action},
                                {"detection_time", number(kind_.watchdog_detection_ms)},
                                {"restoration_time", number(kind_.watchdog_restoration_ms)}};
+    if (!network_.overrides.pfc_stat_history.empty())
+      config_["PFC_WD"][name]["pfc_stat_history"] = network_.overrides.pfc_stat_history;
   }
 
   const Network& network_;
@@ -188,6 +220,15 @@ class SonicConfig {
 
 std::string sonic_config(const Plan& plan, const SwitchPlan& kind, NodeId at) {
   return SonicConfig(plan, kind, at).text();
+}
+
+std::string sonic_remark(const SwitchPlan& kind) {
+  if (!kind.model->pool_includes_headroom) return {};
+  return fmt::format(
+      "{}: the size of ingress_lossless_pool includes its xoff of {}, as in SONiC's own template for this switch; "
+      "whether the chip's SAI counts so is disputed (sonic-net/sonic-buildimage 28657), so compare the limits that "
+      "the switch reports with the file",
+      kind.model->name, kind.split.headroom);
 }
 
 }  // namespace weir::fabric

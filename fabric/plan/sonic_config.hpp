@@ -15,4 +15,7 @@ namespace weir::fabric {
 // Asserts that the buffer of the switch fits. `at` is one of kind.switches.
 std::string sonic_config(const Plan& plan, const SwitchPlan& kind, NodeId at);
 
+// What to check on such a switch before the file is trusted; "": nothing.
+std::string sonic_remark(const SwitchPlan& kind);
+
 }  // namespace weir::fabric

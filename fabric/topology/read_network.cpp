@@ -133,6 +133,8 @@ void NetworkReader::read_overrides() {
   plan.pmax = table->quantity("pmax", Unit::fraction, {0.01, 1});
   plan.xon_offset_bytes = table->quantity("xon_offset", Unit::bytes, {0, 1e9});
   plan.xoff_bytes = table->quantity("xoff", Unit::bytes, {0, 1e9});
+  plan.headroom_pool_bytes = table->quantity("headroom_pool", Unit::bytes, {0, 1e12});
+  plan.pfc_stat_history = table->word("pfc_stat_history", {"enable", "disable"}).value_or("");
   plan.sonic_release =
       table
           ->word("sonic_release", {"tables", "202012", "202106", "202111", "202205", "202211", "202305",

@@ -24,6 +24,7 @@ constexpr Range port_number_range{0, 65535};
 constexpr Range port_count_range{1, 4096};
 constexpr Range lane_range{1, 64};
 constexpr Range port_speed_range{1e6, 10e12};
+constexpr Range dynamic_th_range{-8, 7};  // of SONiC's YANG models
 
 PortRange read_port_range(Table& table) {
   PortRange range;
@@ -74,6 +75,29 @@ void read_headroom_rows(Table& table, std::vector<HeadroomRow>& out) {
   table.finish();
 }
 
+SonicPools read_pools(Table& table) {
+  SonicPools pools;
+  const auto layout = table.word("layout", {"three", "two", "one"});
+  if (layout == "two") pools.layout = PoolLayout::two;
+  if (layout == "one") pools.layout = PoolLayout::one;
+  const auto bytes = [&table](std::string_view key) -> std::optional<std::uint64_t> {
+    const auto value = table.quantity(key, Unit::bytes, part_range);
+    if (!value) return std::nullopt;
+    return static_cast<std::uint64_t>(*value);
+  };
+  pools.xoff_bytes = bytes("xoff");
+  pools.egress_is_static = table.word("egress_mode", {"static", "dynamic"}) == "static";
+  pools.lossless_static_th = bytes("lossless_static_th");
+  pools.lossy_bytes = bytes("lossy_size").value_or(0);
+  const auto exponent = [&table](std::string_view key, int& value) {
+    if (const auto given = table.integer(key, dynamic_th_range)) value = static_cast<int>(*given);
+  };
+  exponent("lossless_dynamic_th", pools.lossless_dynamic_th);
+  exponent("lossy_dynamic_th", pools.lossy_dynamic_th);
+  table.finish();
+  return pools;
+}
+
 template <class T>
 std::optional<T> whole_number(std::string_view text) {
   T value{};
@@ -119,6 +143,10 @@ SwitchModel read_switch_model(Table& table) {
   model.pool_includes_headroom = table.boolean("pool_includes_headroom").value_or(false);
   if (model.pool_includes_headroom && model.headroom_pool != HeadroomPool::shared)
     table.complain("pool_includes_headroom", "pool_includes_headroom means nothing with private headroom",
+                   "add headroom_pool = \"shared\" or remove it");
+  if (auto pools = table.table("pools")) model.pools = read_pools(*pools);
+  if (model.pools.xoff_bytes && model.headroom_pool != HeadroomPool::shared)
+    table.complain("pools", "pools.xoff means nothing with private headroom",
                    "add headroom_pool = \"shared\" or remove it");
   model.pfc_generation_ns = delay("pfc_generation");
   model.phy_ns = delay("phy");

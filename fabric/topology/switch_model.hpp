@@ -26,6 +26,23 @@ struct HeadroomRow {
   std::uint64_t xoff_bytes = 0;
 };
 
+// The pools of SONiC's template for a switch (buffers_defaults_*.j2).
+enum class PoolLayout {
+  three,  // ingress_lossless, egress_lossless, egress_lossy (Spectrum)
+  two,    // ingress_lossless, egress_lossless: what may be lost shares both (Tomahawk)
+  one,    // ingress_lossless, of type both: a chip that queues at ingress (Jericho)
+};
+
+struct SonicPools {
+  PoolLayout layout = PoolLayout::three;
+  std::optional<std::uint64_t> xoff_bytes;  // the headroom that all ports share; absent: planned
+  bool egress_is_static = false;            // the mode of egress_lossless_pool
+  std::optional<std::uint64_t> lossless_static_th;  // the limit of a lossless egress queue; absent: dynamic
+  int lossless_dynamic_th = 7;
+  std::uint64_t lossy_bytes = 0;  // reserved for a lossy egress queue
+  int lossy_dynamic_th = 3;
+};
+
 struct SwitchModel {
   std::string name;
   std::string source;  // the source of the numbers
@@ -40,6 +57,7 @@ struct SwitchModel {
   double over_subscription = 1;  // of a shared pool: sum of headrooms / pool
   // SONiC's size of the ingress pool includes the shared headroom (Broadcom), or it does not (Spectrum).
   bool pool_includes_headroom = false;
+  SonicPools pools;
 
   // Delays of the first-principles headroom, in ns: from crossing XOFF to a PFC frame at the head of the
   // port's queue; then PHY, gearbox and MACsec engine, each passed once per direction.

@@ -125,7 +125,7 @@ TEST(Plan, shared_pool_is_the_sum_over_its_ratio_in_KiB) {
     EXPECT_GE(kind.split.headroom * 3, kind.split.headroom_sum);
     EXPECT_LT((kind.split.headroom - 1024) * 3, kind.split.headroom_sum);
   }
-  EXPECT_THAT(network->codes(Severity::note), Contains("shared_headroom"));
+  EXPECT_THAT(network->codes(Severity::warning), Contains("shared_headroom"));
 }
 
 TEST(Plan, ecn_acts_before_pfc_unless_told_otherwise) {

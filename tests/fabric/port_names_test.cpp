@@ -61,6 +61,12 @@ TEST(PortNames, are_those_of_the_front) {
   EXPECT_EQ(names(ports_of("sn4600c", {{"100G", 64}})).back(), "Ethernet252");
 }
 
+// platform.json of these has no breakout_modes.
+TEST(PortNames, no_port_is_split_where_sonic_splits_none) {
+  EXPECT_EQ(names(ports_of("z9664f", {{"100G", 65}})).back().front(), '!');
+  EXPECT_EQ(names(ports_of("7280r4_64o", {{"100G", 65}})).back().front(), '!');
+}
+
 TEST(PortNames, a_slow_link_takes_the_slowest_port_that_is_fast_enough) {
   EXPECT_EQ(names(ports_of("sn3420", {{"25G", 49}})).back(), "Ethernet192");
   EXPECT_THAT(names(ports_of("sn3420", {{"50G", 1}, {"10G", 1}})), ElementsAre("Ethernet192", "Ethernet0"));

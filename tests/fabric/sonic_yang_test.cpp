@@ -109,6 +109,7 @@ const std::vector<TableRule>& rules() {
        {{"action", "drop|forward|alert"},
         {"detection_time", any_number, 100, 5000},
         {"restoration_time", any_number, 100, 60000},
+        {"pfc_stat_history", "enable|disable"},
         {"POLL_INTERVAL", any_number, 100, 1000}}},
   };
   return all;
@@ -332,6 +333,45 @@ TEST(SonicConfig, pool_includes_the_shared_headroom_where_the_chip_counts_so) {
     EXPECT_EQ(number(pool, "xoff"), kind.split.headroom) << model;
     EXPECT_EQ(number(pool, "size"), kind.split.shared + kind.split.headroom) << model;
     EXPECT_LE(number(pool, "size"), kind.model->buffer_bytes) << model;
+  }
+}
+
+// The pools in buffers_defaults_t1.j2, of Jericho t2, each as type, mode.
+TEST(SonicConfig, pools_are_those_of_the_platforms_template) {
+  struct Row {
+    const char* model;
+    std::map<std::string, std::pair<std::string, std::string>> pools;
+    std::uint64_t xoff;
+  };
+  const std::pair<std::string, std::string> in{"ingress", "dynamic"}, out{"egress", "dynamic"}, fixed{"egress", "static"};
+  for (const auto& row : {Row{"sn5600", {{"ingress_lossless_pool", in}, {"egress_lossless_pool", out}, {"egress_lossy_pool", out}}, 0},
+                          Row{"z9332f", {{"ingress_lossless_pool", in}, {"egress_lossless_pool", fixed}}, 27200352},
+                          Row{"z9664f", {{"ingress_lossless_pool", in}, {"egress_lossless_pool", fixed}}, 50653696},
+                          Row{"7060x6_64pe", {{"ingress_lossless_pool", in}, {"egress_lossless_pool", out}}, 29423360},
+                          Row{"7800r3_48cq2_lc", {{"ingress_lossless_pool", {"both", "dynamic"}}}, 1056256819},
+                          Row{"7280r4_64o", {{"ingress_lossless_pool", {"both", "dynamic"}}}, 2863254732}}) {
+    const auto judged = planned(two_tiers(row.model, "100G", row.model, "100G"));
+    const auto& kind = judged->plan.switches.front();
+    const auto config = json::parse(sonic_config(judged->plan, kind, kind.switches.front()));
+    std::map<std::string, std::pair<std::string, std::string>> pools;
+    for (const auto& [name, pool] : config["BUFFER_POOL"].items()) pools[name] = {pool["type"], pool["mode"]};
+    EXPECT_EQ(pools, row.pools) << row.model;
+    EXPECT_EQ(number(config["BUFFER_POOL"]["ingress_lossless_pool"], "xoff"), row.xoff) << row.model;
+    EXPECT_EQ(config.contains("BUFFER_PORT_EGRESS_PROFILE_LIST"), row.pools.size() == 3) << row.model;
+    EXPECT_EQ(sonic_remark(kind).find("includes its xoff") != std::string::npos, row.xoff != 0) << row.model;
+  }
+}
+
+TEST(SonicConfig, watchdog_keeps_history_where_the_plan_says_so) {
+  for (const std::string wish : {"", "enable", "disable"}) {
+    const auto judged = planned(two_tiers("sn3420", "25G", "sn4600c", "100G",
+                                          wish.empty() ? "" : "[plan]\npfc_stat_history = \"" + wish + "\"\n"));
+    const auto& kind = judged->plan.switches.front();
+    const auto at = kind.switches.front();
+    const auto config = json::parse(sonic_config(judged->plan, kind, at));
+    const auto port = ports_of(judged->network, at).front();
+    EXPECT_EQ(config["PFC_WD"][port].value("pfc_stat_history", ""), wish);
+    EXPECT_THAT(Judge(config, ports_of(judged->network, at)).complaints(), testing::IsEmpty()) << wish;
   }
 }
 

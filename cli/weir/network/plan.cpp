@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -84,6 +85,10 @@ int write_sonic(const fabric::Plan& plan, const std::string& directory) {
     if (const auto trouble = write_whole_file(path, text); !trouble.empty())
       return complain("plan", trouble, plan_not_written);
   fmt::print(stderr, "weir plan: wrote {} files, {}/SWITCH/config_db.json\n", files.size(), directory);
+  std::set<std::string> remarks;
+  for (const auto& kind : plan.switches) remarks.insert(fabric::sonic_remark(kind));
+  for (const auto& remark : remarks)
+    if (!remark.empty()) fmt::print(stderr, "weir plan: {}\n", remark);
   return 0;
 }
 
