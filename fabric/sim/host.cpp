@@ -1,6 +1,7 @@
 // The two ends of a flow: the sending NIC's scheduler over its queue pairs, and a receiver's responses.
 // rnic/congestion has the rules of the protocol; this file decides when to apply them.
 #include <algorithm>
+#include <cmath>
 
 #include "fabric/sim/simulation.hpp"
 
@@ -128,6 +129,25 @@ void Simulation::make_ready(std::uint32_t slot) {
   kick(nic.port);
 }
 
+// The last packet of a window may reach beyond it, as in HPCC's simulator: a window of less than a packet
+// lets one go.
+std::uint32_t Simulation::window_packets(double line_rate) const {
+  const auto& transport = net_.transport;
+  double bytes = transport.window_bytes != 0 ? static_cast<double>(transport.window_bytes) : 0;
+  if (transport.window_time != 0) {
+    const double product = to_s(transport.window_time) * line_rate / 8;
+    bytes = bytes == 0 ? product : std::min(bytes, product);
+  }
+  if (bytes == 0) return 0;
+  return std::max(1u, static_cast<std::uint32_t>(std::ceil(bytes / transport.mtu_bytes)));
+}
+
+bool Simulation::window_open(const Flow& flow, const Nic& nic) const {
+  if (nic.window == 0) return true;
+  if (!net_.transport.window_by_rate) return flow.sender.in_flight() < nic.window;
+  return flow.sender.in_flight() < std::max(1.0, nic.window * flow.rate.rate() / nic.line_rate);
+}
+
 // Flows whose rate allows another packet join their list again.
 void Simulation::release_paced(Nic& nic) {
   while (!nic.paced.empty() && nic.paced.front().first <= net_.now) {
@@ -192,9 +212,8 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
     flow.rate.advance(net_.transport.dcqcn_parameters, net_.now, line_rate);
     flow.rate.on_sent(net_.transport.dcqcn_parameters, frame, line_rate);
   }
-  const bool more = flow.sender.next() < flow.packets && flow.sender.window_open() &&
-                    (window_packets_ == 0 || flow.sender.in_flight() < window_packets_);
-  if (!more) return;  // an acknowledgement will make it ready again
+  if (flow.sender.next() >= flow.packets || !flow.sender.window_open() || !window_open(flow, nic))
+    return;  // an acknowledgement will make it ready again
   if (flow.rate.rate() < line_rate) {
     const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate.rate());
     flow.place = Place::paced;
@@ -299,9 +318,7 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
     flow.acknowledged = true;
     return;
   }
-  if (flow.sender.next() < flow.packets &&
-      (window_packets_ == 0 || flow.sender.in_flight() < window_packets_))
-    make_ready(slot);
+  if (flow.sender.next() < flow.packets && window_open(flow, nics_[flow.nic])) make_ready(slot);
 }
 
 void Simulation::retransmission_timer(std::uint32_t slot, std::uint32_t id) {

@@ -17,7 +17,8 @@ constexpr auto t = KnobKind::time;
 
 // At namespace scope, because the words of a list live only as long as the list.
 const std::initializer_list<std::string_view> controls = {"dcqcn", "none"};
-const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connectx", "hpcc", "hpcc-paper"};
+const std::initializer_list<std::string_view> presets = {"paper", "ns3",        "connectx",
+                                                         "hpcc",  "hpcc-paper", "hpcc-window"};
 const std::initializer_list<std::string_view> mark_places = {"dequeue", "enqueue"};
 const std::initializer_list<std::string_view> yes_no = {"yes", "no"};
 
@@ -116,6 +117,20 @@ const std::vector<Knob>& table() {
        "bytes in flight for each flow; 0: no limit",
        [](K k, D v) { k.transport.window_bytes = whole<std::uint64_t>(v); }},
       {"transport",
+       "window_rtts",
+       KnobKind::number,
+       {0, 1000},
+       "the same in round trips of the longest path at line rate: 1 is a bandwidth-delay product",
+       [](K k, D v) { k.window_rtts = v; }},
+      {"transport",
+       "window_by_rate",
+       KnobKind::word,
+       {},
+       "the window shrinks with the flow's rate: yes or no",
+       nullptr,
+       [](K k, const std::string& v) { k.window_by_rate = v; },
+       yes_no},
+      {"transport",
        "timeout",
        KnobKind::timeout,
        {1000, 100e9},
@@ -145,7 +160,7 @@ const std::vector<Knob>& table() {
        "preset",
        KnobKind::word,
        {},
-       "source of the other values: paper, ns3, connectx, hpcc, hpcc-paper",
+       "source of the other values: paper, ns3, connectx, hpcc, hpcc-paper, hpcc-window",
        nullptr,
        [](K k, const std::string& v) { k.preset = v; },
        presets},

@@ -31,6 +31,8 @@ struct Knobs {
   std::optional<double> g, additive_bps, hyper_bps, minimum_bps, alpha_ns, increase_ns, cnp_ns,
       increase_bytes, recovery_steps, decrease_ns, largest_decrease, initial_alpha, reference_bps;
   std::string clamp_target;  // "": as in the preset
+  std::optional<double> window_rtts;
+  std::string window_by_rate;
   Transport transport;
   double timeout_ns = fabric::timeout_ns(14);  // 67 ms, as perftest has it
 };

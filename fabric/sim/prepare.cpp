@@ -10,11 +10,13 @@
 namespace weir::fabric::sim {
 namespace {
 
+constexpr std::string_view windowed_preset = "hpcc-window";  // hpcc, with a window
+
 void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   transport.dcqcn = knobs.congestion_control == "dcqcn";
   auto& p = transport.dcqcn_parameters;
   for (const auto& preset : rnic::congestion::dcqcn_presets())
-    if (preset.name == knobs.preset) p = preset.parameters;
+    if (preset.name == (knobs.preset == windowed_preset ? "hpcc" : knobs.preset)) p = preset.parameters;
   if (knobs.g) p.g = *knobs.g;
   if (knobs.additive_bps) p.additive_increase = *knobs.additive_bps;
   if (knobs.hyper_bps) p.hyper_increase = *knobs.hyper_bps;
@@ -32,6 +34,13 @@ void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   time(p.increase_interval, knobs.increase_ns);
   time(p.notification_interval, knobs.cnp_ns);
   time(p.decrease_interval, knobs.decrease_ns);
+}
+
+// One bandwidth-delay product in flight, less as the rate falls, is what HPCC's scripts call "dcqcn_vwin".
+void apply_window(Transport& transport, const Knobs& knobs, double rtt_ns) {
+  const bool windowed = transport.dcqcn && knobs.preset == windowed_preset;
+  transport.window_time = from_ns(knobs.window_rtts.value_or(windowed ? 1 : 0) * rtt_ns);
+  transport.window_by_rate = knobs.window_by_rate.empty() ? windowed : knobs.window_by_rate == "yes";
 }
 
 class Preparation {
@@ -158,6 +167,7 @@ class Preparation {
     experiment.transport = knobs_.transport;
     experiment.transport.retransmission_timeout = from_ns(knobs_.timeout_ns);
     apply_dcqcn(experiment.transport, knobs_);
+    apply_window(experiment.transport, knobs_, scenario_.plan.rtt_ns);
     experiment.watchdog = scenario_.watchdog;
     const auto priority = static_cast<std::uint8_t>(knobs_.priority);
     for (const auto& storm : scenario_.storms)

@@ -25,9 +25,9 @@ struct Wred {
   double pmax = 0;
 };
 
-// When a packet's mark is decided. At dequeue, by the queue that it leaves behind, as in HPCC's simulator and in
-// SONiC's tests of switches: the mark is news. At enqueue, by the queue that it finds: the mark then waits for that
-// queue, and senders slow down so much later.
+// When a packet's mark is decided. At dequeue, by the queue that it leaves behind, as in HPCC's simulator and
+// in SONiC's tests of switches: the mark is news. At enqueue, by the queue that it finds: the mark then waits
+// for that queue, and senders slow down so much later.
 enum class MarkAt : std::uint8_t { dequeue, enqueue };
 
 // One priority of a switch: its ingress priority group and its egress queue.
@@ -99,11 +99,15 @@ struct Transport {
   std::uint32_t ack_bytes = 66;
   std::uint32_t cnp_bytes = 78;
   std::uint32_t pfc_bytes = 64;
-  std::uint32_t gap_bytes = 20;    // preamble and interpacket gap, after every frame
-  std::uint32_t ack_every = 16;    // packets; a flow's last packet is always acknowledged
-  std::uint64_t window_bytes = 0;  // in flight per flow; 0: as much as the rate allows
+  std::uint32_t gap_bytes = 20;  // preamble and interpacket gap, after every frame
+  std::uint32_t ack_every = 16;  // packets; a flow's last packet is always acknowledged
+  // In flight for each flow: so many bytes, or what its NIC sends in that time at line rate; 0: as much as
+  // the rate allows. If both are given, the smaller.
+  std::uint64_t window_bytes = 0;
+  Ticks window_time = 0;
+  bool window_by_rate = false;  // in proportion to the flow's rate (VAR_WIN of HPCC's simulator)
   Ticks retransmission_timeout = (Ticks{4096} << 14) * ticks_per_ns;  // InfiniBand's code 14
-  std::uint8_t control_priority = 6;  // ACK, NAK, CNP
+  std::uint8_t control_priority = 6;                                  // ACK, NAK, CNP
   bool dcqcn = true;
   rnic::congestion::DcqcnParameters dcqcn_parameters;  // in ticks
 };

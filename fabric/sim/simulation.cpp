@@ -13,9 +13,6 @@ constexpr std::uint32_t quantum_bytes = 2048;
 }  // namespace
 
 Simulation::Simulation(const Fabric& fabric, const Experiment& run) : net_(fabric, run) {
-  if (net_.transport.window_bytes != 0)
-    window_packets_ = static_cast<std::uint32_t>(
-        std::max<std::uint64_t>(1, net_.transport.window_bytes / net_.transport.mtu_bytes));
   nics_of_.resize(fabric.hosts.size());
   build_ports();
   results_.resize(run.flows.size());
@@ -58,6 +55,7 @@ void Simulation::build_ports() {
       auto& nic = nics_.emplace_back();
       nic.port = p;
       nic.line_rate = from.gbps * 1e9;
+      nic.window = window_packets(nic.line_rate);
       nic.ready_head.fill(none);
       nic.ready_tail.fill(none);
       port.strict = 0xff;

@@ -57,6 +57,7 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   struct Nic {  // a host has one per link
     std::uint32_t port = none;
     double line_rate = 0;      // of the port, bit/s
+    std::uint32_t window = 0;  // packets in flight for each flow; 0: no limit
     std::uint8_t waiting = 0;  // one bit for each priority with ready flows
     std::uint8_t turn = 0;
     std::array<std::uint32_t, priorities> ready_head;
@@ -94,6 +95,8 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   void send_packet(std::uint32_t port, Nic& nic, std::uint32_t slot);
   void append_ready(Nic& nic, std::uint32_t slot);
   void make_ready(std::uint32_t slot);
+  std::uint32_t window_packets(double line_rate) const;
+  bool window_open(const Flow& flow, const Nic& nic) const;
   void release_paced(Nic& nic);
   void receive_at_host(std::uint32_t port, std::uint32_t index);
   void receive_data(std::uint32_t port, std::uint32_t slot, const Packet& packet);
@@ -120,7 +123,6 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   PfcWatchdog watchdog_{net_, pfc_, *this};
   DeadlockCheck deadlocks_{net_};
   Samples samples_{net_};
-  std::uint32_t window_packets_ = 0;  // 0: no limit
   std::vector<Nic> nics_;
   std::vector<std::vector<std::uint32_t>> nics_of_;  // by address
   std::vector<Flow> flows_;                          // slots
