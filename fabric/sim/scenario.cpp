@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "fabric/sim/event_queue.hpp"
+#include "fabric/sim/flow_list.hpp"
 #include "fabric/sim/size_distribution.hpp"
 
 namespace weir::fabric::sim {
@@ -172,7 +173,7 @@ class ScenarioReader {
       read_incast(table, workload);
     } else if (*kind == "flows") {
       workload.pattern = Pattern::flows;
-      read_flow_list(table, workload);
+      read_listed(table, workload);
     } else {
       workload.hosts = hosts_or_all(table, "hosts");
       if (workload.hosts.size() < 2) table.complain("hosts", "fewer than two hosts", "name two or more");
@@ -207,9 +208,11 @@ class ScenarioReader {
       table.complain("from", "the receiver sends to itself", "leave it out");
   }
 
-  void read_flow_list(Table& table, Workload& workload) {
+  void read_listed(Table& table, Workload& workload) {
+    if (table.has("file")) return replay(table, workload);
     auto list = table.tables("flow");
-    if (list.empty()) table.missing("flow", "add [[workload.flow]] with from, to and bytes");
+    if (list.empty())
+      table.missing("flow", "add [[workload.flow]] with from, to and bytes, or file = \"flows.csv\"");
     for (auto& row : list) {
       const auto from = host(row, "from");
       const auto to = host(row, "to");
@@ -220,6 +223,21 @@ class ScenarioReader {
       if (!from || !to || !bytes) continue;
       if (*from == *to) row.complain("to", "a flow from a host to itself", "name two hosts");
       workload.listed.push_back({*from, *to, static_cast<std::uint64_t>(*bytes), start});
+    }
+  }
+
+  void replay(Table& table, Workload& workload) {
+    const auto name = table.string("file");
+    if (!name) return;
+    const auto text = open_(*name);
+    if (!text)
+      return table.complain("file", fmt::format("'{}' cannot be read", *name),
+                            "name a CSV file of flows, relative to this one");
+    for (const auto& row : read_flow_list(*text, *name, complaints_)) {
+      const auto from = host({row.from, row.place}), to = host({row.to, row.place});
+      if (!from || !to) continue;
+      if (*from == *to) complaints_.add(row.place, "a flow from a host to itself", "name two hosts");
+      workload.listed.push_back({*from, *to, row.bytes, workload.start + row.start});
     }
   }
 
