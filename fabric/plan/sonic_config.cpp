@@ -82,11 +82,13 @@ class SonicConfig {
     pools["egress_lossless_pool"] = {{"type", "egress"},
                                      {"mode", kind_.model->pools.egress_is_static ? "static" : "dynamic"},
                                      {"size", number(egress_pool())}};
-    if (layout() == PoolLayout::three)
-      pools["egress_lossy_pool"] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
+    if (layout() == PoolLayout::three || lossy_pool())
+      pools["egress_lossy_pool"] = {
+          {"type", "egress"}, {"mode", "dynamic"}, {"size", number(lossy_pool().value_or(split.shared))}};
   }
 
   PoolLayout layout() const { return kind_.model->pools.layout; }
+  std::optional<std::uint64_t> lossy_pool() const { return kind_.model->pools.lossy_pool_bytes; }
   std::uint64_t egress_pool() const { return kind_.model->egress_pool_bytes.value_or(kind_.split.buffer); }
 
   void profiles() {
@@ -130,7 +132,7 @@ class SonicConfig {
       profiles["egress_lossless_profile"]["static_th"] = number(*pools.lossless_static_th);
     else
       profiles["egress_lossless_profile"]["dynamic_th"] = std::to_string(pools.lossless_dynamic_th);
-    profiles["egress_lossy_profile"] = {{"pool", egress},
+    profiles["egress_lossy_profile"] = {{"pool", lossy_pool() ? "egress_lossy_pool" : egress},
                                         {"size", number(pools.lossy_bytes)},
                                         {"dynamic_th", std::to_string(pools.lossy_dynamic_th)}};
   }
@@ -225,8 +227,10 @@ std::string sonic_config(const Plan& plan, const SwitchPlan& kind, NodeId at) {
 std::string sonic_remark(const SwitchPlan& kind) {
   if (!kind.model->pool_includes_headroom) return {};
   return fmt::format(
-      "{}: the size of ingress_lossless_pool includes its xoff of {}, as in SONiC's own template for this switch; "
-      "whether the chip's SAI counts so is disputed (sonic-net/sonic-buildimage 28657), so compare the limits that "
+      "{}: the size of ingress_lossless_pool includes its xoff of {}, as in SONiC's own template for this "
+      "switch; "
+      "whether the chip's SAI counts so is disputed (sonic-net/sonic-buildimage 28657), so compare the "
+      "limits that "
       "the switch reports with the file",
       kind.model->name, kind.split.headroom);
 }

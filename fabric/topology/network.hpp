@@ -132,13 +132,14 @@ struct PlanOverrides {
   std::optional<int> dynamic_th;         // alpha = 2^dynamic_th
   std::optional<double> kmin_bytes, kmax_bytes, pmax;
   std::optional<double> xon_offset_bytes;
-  std::optional<double> xoff_bytes;  // headroom of each lossless priority group
+  std::optional<double> xoff_bytes;           // headroom of each lossless priority group
   std::optional<double> headroom_pool_bytes;  // that all ports of a switch share
-  bool sonic_headroom_only = false;  // otherwise the larger of SONiC's formula and first principles
-  double free_share = 0.1;           // of the shared pool, with TrafficHints::congested_queues congested
+  bool sonic_headroom_only = false;           // otherwise the larger of SONiC's formula and first principles
+  double free_share = 0.1;  // of the shared pool, with TrafficHints::congested_queues congested
   std::optional<std::uint32_t> watchdog_detection_ms, watchdog_restoration_ms, watchdog_poll_ms;
   std::string watchdog_action = "drop";
-  std::string pfc_stat_history;  // "enable", "disable"; "": as the switch has it, which older releases require
+  std::string
+      pfc_stat_history;  // "enable", "disable"; "": as the switch has it, which older releases require
   Place place;
 };
 

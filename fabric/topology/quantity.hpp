@@ -1,5 +1,5 @@
-// Numbers with units, as in a network file: "100G", "5m", "16MiB", "1.5us", "20%". And timeouts of queue pairs, which
-// InfiniBand has a code for.
+// Numbers with units, as in a network file: "100G", "5m", "16MiB", "1.5us", "20%". And timeouts of queue
+// pairs, which InfiniBand has a code for.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace weir::fabric {
 
 enum class Unit { bits_per_second, bytes, meters, nanoseconds, fraction, timeout };
 
-// The local ACK timeout of a queue pair, as ibv_modify_qp takes it: 4.096 us x 2^code (IBA volume 1, 9.7.6.1.3). Code 0
-// means none, and is no time.
+// The local ACK timeout of a queue pair, as ibv_modify_qp takes it: 4.096 us x 2^code (IBA volume
+// 1, 9.7.6.1.3). Code 0 means none, and is no time.
 constexpr unsigned largest_timeout_code = 31;
 constexpr double timeout_ns(unsigned code) { return 4096.0 * static_cast<double>(std::uint64_t{1} << code); }
 

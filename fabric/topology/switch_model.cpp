@@ -65,7 +65,8 @@ void read_headroom_rows(Table& table, std::vector<HeadroomRow>& out) {
   for (std::size_t i = 0; speed && i < std::min(cables.size(), xoff.size()); ++i) {
     const auto length = read_quantity(cables[i].value, Unit::meters);
     if (!length || *length <= shortest) {
-      table.complain("cables", fmt::format("'{}' is no length, or not longer than the one before", cables[i].value),
+      table.complain("cables",
+                     fmt::format("'{}' is no length, or not longer than the one before", cables[i].value),
                      "write lengths in ascending order, such as [\"5m\", \"40m\"]");
       break;
     }
@@ -88,6 +89,7 @@ SonicPools read_pools(Table& table) {
   pools.xoff_bytes = bytes("xoff");
   pools.egress_is_static = table.word("egress_mode", {"static", "dynamic"}) == "static";
   pools.lossless_static_th = bytes("lossless_static_th");
+  pools.lossy_pool_bytes = bytes("lossy_pool");
   pools.lossy_bytes = bytes("lossy_size").value_or(0);
   const auto exponent = [&table](std::string_view key, int& value) {
     if (const auto given = table.integer(key, dynamic_th_range)) value = static_cast<int>(*given);

@@ -29,17 +29,19 @@ struct HeadroomRow {
 // The pools of SONiC's template for a switch (buffers_defaults_*.j2).
 enum class PoolLayout {
   three,  // ingress_lossless, egress_lossless, egress_lossy (Spectrum)
-  two,    // ingress_lossless, egress_lossless: what may be lost shares both (Tomahawk)
-  one,    // ingress_lossless, of type both: a chip that queues at ingress (Jericho)
+  two,  // ingress_lossless, egress_lossless: what may be lost shares both, or has a pool at egress (Tomahawk,
+        // Trident)
+  one,  // ingress_lossless, of type both: a chip that queues at ingress (Jericho)
 };
 
 struct SonicPools {
   PoolLayout layout = PoolLayout::three;
-  std::optional<std::uint64_t> xoff_bytes;  // the headroom that all ports share; absent: planned
-  bool egress_is_static = false;            // the mode of egress_lossless_pool
+  std::optional<std::uint64_t> xoff_bytes;          // the headroom that all ports share; absent: planned
+  bool egress_is_static = false;                    // the mode of egress_lossless_pool
   std::optional<std::uint64_t> lossless_static_th;  // the limit of a lossless egress queue; absent: dynamic
   int lossless_dynamic_th = 7;
-  std::uint64_t lossy_bytes = 0;  // reserved for a lossy egress queue
+  std::optional<std::uint64_t> lossy_pool_bytes;  // egress_lossy_pool, of PoolLayout::two
+  std::uint64_t lossy_bytes = 0;                  // reserved for a lossy egress queue
   int lossy_dynamic_th = 3;
 };
 

@@ -59,6 +59,13 @@ TEST(PortNames, are_those_of_the_front) {
   EXPECT_EQ(names(ports_of("7800r3_48cq2_lc", {{"100G", 48}})).back(), "Ethernet188");
   EXPECT_EQ(names(ports_of("7280r4_64o", {{"400G", 64}})).back(), "Ethernet252");
   EXPECT_EQ(names(ports_of("sn4600c", {{"100G", 64}})).back(), "Ethernet252");
+  EXPECT_EQ(names(ports_of("nh_4210", {{"800G", 128}, {"100G", 1}})).back(), "Ethernet1024");
+  EXPECT_EQ(names(ports_of("nh_4210", {{"400G", 256}})).back(), "Ethernet1020");
+  EXPECT_EQ(names(ports_of("7220_h6_128", {{"100G", 1024}})).back(),
+            "Ethernet1022");  // one took Ethernet1024
+  EXPECT_EQ(names(ports_of("s5448f", {{"100G", 48}, {"400G", 8}})).back(), "Ethernet152");
+  EXPECT_EQ(names(ports_of("sn2201", {{"1G", 48}, {"100G", 4}})).back(), "Ethernet60");
+  EXPECT_EQ(names(ports_of("sn5400", {{"400G", 64}})).back(), "Ethernet504");
 }
 
 // platform.json of these has no breakout_modes.
