@@ -65,7 +65,9 @@ std::string PushReceiver::take_metadata(Incoming& incoming, std::span<const std:
   Result<Metadata> parsed = parse_metadata(block);
   if (!parsed) return parsed.error().what;
   if (parsed->data_bytes != incoming.data_bytes) return "a push whose metadata describe another size";
-  Result<SpareMemory::Taken> memory = shared_.memory->take(static_cast<std::size_t>(incoming.data_bytes));
+  // Zeroed, because a peer may end its push without having written all of it, or any.
+  Result<SpareMemory::Taken> memory =
+      shared_.memory->take_zeroed(static_cast<std::size_t>(incoming.data_bytes));
   if (!memory) {
     answer(incoming.index, memory.error());
     return {};

@@ -1,6 +1,8 @@
 // A peer that lies about what it pushes loses at most its own connection; the hub keeps none of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/tensor/raw_reader.hpp"
 
 namespace weir::tensor {
@@ -141,6 +143,36 @@ TEST_F(HostilePusher, what_it_was_lent_is_given_back_when_it_cancels_or_goes) {
   raw.link().send(wire::MetadataUpdate{.index = 65});
   EXPECT_TRUE(raw.is_thrown_out());
 }
+
+struct UnwrittenPush : testing::TestWithParam<std::size_t> {};
+
+// The sizes differ in where a push lands, and in how memory for it becomes zeros.
+TEST_P(UnwrittenPush, publishes_zeros_and_no_earlier_secret) {
+  const std::size_t size = GetParam();
+  const auto hub = make_hub({.push = {.names = "grad/*"}});
+  const auto honest = make_peer(*hub);
+  const std::vector<std::byte> secret(size, std::byte{0x53});
+  for (int round = 0; round < 2; ++round) {
+    must(honest->push("grad/secret", {"", {1, 8, 1}, {size}, secret.data()}));
+    ASSERT_TRUE(hub->withdraw("grad/secret"));
+    RawReader raw(*hub);
+    const std::vector<std::byte> block = metadata_of(size);
+    raw.link().send(wire::Push{.index = 65,
+                               .data_bytes = size,
+                               .metadata_bytes = block.size(),
+                               .name = "grad/1",
+                               .metadata = block});
+    const auto to = std::get<wire::ReRequest>(raw.next()).to;
+    const auto nothing = std::make_shared<const Source>(std::vector<Source::Piece>{}, nullptr);
+    const wire::Record record{.generation = hub->generation(), .bytes = size, .index = 65};
+    raw.link().write({.source = nothing, .to = to, .record = record});
+    EXPECT_EQ(std::get<wire::ErrorStatus>(raw.next()).code, Errc::ok);
+    const Fetched shown = must(honest->fetch("grad/1"));
+    EXPECT_EQ(shown.data.size(), size);
+    EXPECT_EQ(std::ranges::count(shown.data, std::byte{0}), std::ssize(shown.data));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, UnwrittenPush, testing::Values(100, 16384, 100'000, 1 << 20, 5 << 20));
 
 }  // namespace
 }  // namespace weir::tensor
