@@ -4,6 +4,7 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <condition_variable>
 #include <list>
 #include <mutex>
@@ -20,6 +21,16 @@
 #include "tensor/tree.hpp"
 
 namespace weir::tensor {
+namespace {
+using transport::Newcomers;
+constexpr std::uint32_t most_closing = 64;
+
+PushesUnderWay::Limits limits_of(const PushSettings& push) {
+  return {.bytes_per_source = std::max(push.bytes_per_peer, push.bytes / 2),
+          .patience = push.patience,
+          .undisturbed = push.patience / 10};
+}
+}  // namespace
 
 class Hub::Core {
  public:
@@ -32,7 +43,10 @@ class Hub::Core {
                 .memory = std::make_shared<SpareMemory>(settings.push.bytes_per_peer),
                 .catalogue = catalogue_,
                 .generation = generation,
-                .published = [this](const Catalogue::Published& published) { tell(published); }},
+                .published = [this](const Catalogue::Published& published) { tell(published); },
+                .under_way = PushesUnderWay(limits_of(settings.push)),
+                .now = [] { return std::chrono::steady_clock::now(); },
+                .begun = [this] { watch_pushes(); }},
         shared_{.catalogue = catalogue_, .generation = generation, .pushes = pushes_} {}
 
   Result<void> start(const rdma::Result<rdma::Provider>& provider, std::span<const Address> addresses);
@@ -64,10 +78,12 @@ class Hub::Core {
   Result<rdma::Endpoint> open_rdma(const rdma::Result<rdma::Provider>& provider, const rdma::Endpoint& at);
   Result<rdma::Endpoint> open_tcp(const rdma::Endpoint& at);
   void accept();
+  rdma::Result<rdma::ConnectionLife*> admit(const RdmaLinkSettings& link);
   void take(RdmaLink& link);
   void take(TcpLink& link);
   void end(const HubSession& session);
   void look_again();
+  void watch_pushes();
   void tell(const Catalogue::Published& published);
   VersionPtr newest(std::string_view name, std::uint64_t newer_than) const;
 
@@ -85,9 +101,12 @@ class Hub::Core {
   // Used only on the hub's thread:
   std::shared_ptr<rdma::Arrivals> arrivals_;
   rdma::Engine* engine_ = nullptr;
+  const std::shared_ptr<Newcomers> newcomers_ = std::make_shared<Newcomers>();  // that came by RDMA
   std::list<std::unique_ptr<rdma::Listener>> listeners_;
   std::list<std::unique_ptr<TcpListener>> tcp_listeners_;
   std::list<HubSession> sessions_;
+  asio::steady_timer push_watch_{thread_.io()};
+  bool watching_pushes_ = false;
 };
 
 // Accepts one connection after the other until the arrivals are closed.
@@ -147,7 +166,8 @@ Result<rdma::Endpoint> Hub::Core::open_rdma(const rdma::Result<rdma::Provider>& 
   if (!provider) return fail(Errc::device, provider.error().what);
   if (engine_ == nullptr) {
     rdma::EngineSettings engine_settings;
-    engine_settings.max_connections = settings_.max_connections;
+    // One that leaves for another closes for a moment more.
+    engine_settings.max_connections = settings_.max_connections + most_closing;
     engine_settings.warn = settings_.say;
     auto engine = rdma::Engine::open(thread_.io(), *provider, engine_settings);
     if (!engine) return fail(Errc::device, engine.error().what);
@@ -156,8 +176,7 @@ Result<rdma::Endpoint> Hub::Core::open_rdma(const rdma::Result<rdma::Provider>& 
   const bool first = arrivals_ == nullptr;
   if (first) {
     const RdmaLinkSettings link{.generation = shared_.generation};
-    arrivals_ = std::make_shared<rdma::Arrivals>(
-        *engine_, [engine = engine_, link] { return RdmaLink::accept(*engine, link); }, 128);
+    arrivals_ = std::make_shared<rdma::Arrivals>(*engine_, [this, link] { return admit(link); }, 128);
   }
   auto listener = rdma::Listener::open(*engine_, at, arrivals_);
   if (!listener) {
@@ -177,11 +196,22 @@ Result<rdma::Endpoint> Hub::Core::open_tcp(const rdma::Endpoint& at) {
   return tcp_listeners_.back()->local();
 }
 
+rdma::Result<rdma::ConnectionLife*> Hub::Core::admit(const RdmaLinkSettings& link) {
+  const bool full = engine_->stats().connections >= settings_.max_connections;
+  if (full && newcomers_->make_room(Newcomers::Lack::place) == Newcomers::Room::none)
+    return rdma::fail(rdma::Errc::connection_limit, "the hub has max_connections peers");
+  return RdmaLink::accept(*engine_, link);
+}
+
 void Hub::Core::accept() {
   if (arrivals_) arrivals_->wait_accept(rdma::AcceptOpPtr(new Accepted(*this)));
 }
 
 void Hub::Core::take(RdmaLink& link) {
+  link.is_newcomer(newcomers_->enter(link.remote().address().to_string(), [&link](Newcomers::Lack) {
+    link.break_off(Error{Errc::closed, "the hub is full, and this peer had asked for nothing yet", 0});
+    return Newcomers::Room::soon;
+  }));
   link.set_events(sessions_.emplace_back(link, shared_, [this](HubSession& ended) { end(ended); }));
 }
 
@@ -203,6 +233,7 @@ void Hub::Core::stop() {
     listeners_.clear();
     tcp_listeners_.clear();
     arrivals_.reset();
+    push_watch_.cancel();
     sessions_.clear();
   });
 }
@@ -263,6 +294,18 @@ Result<Held> Hub::Core::get(std::string_view name, std::uint64_t newer_than,
   held.data = *copy;
   held.memory = std::move(copy);
   return held;
+}
+
+// While pushes are under way, looks for those that stand still.
+void Hub::Core::watch_pushes() {
+  if (std::exchange(watching_pushes_, true)) return;
+  push_watch_.expires_after(settings_.push.patience / 8);
+  push_watch_.async_wait([this](std::error_code stopped) {
+    if (stopped) return;
+    watching_pushes_ = false;
+    pushes_.under_way.end_late(pushes_.now());
+    if (!pushes_.under_way.empty()) watch_pushes();
+  });
 }
 
 void Hub::Core::look_again() {

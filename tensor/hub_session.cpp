@@ -17,7 +17,9 @@ HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession
 HubSession::~HubSession() {
   for (Pending& each : pending_) set(each, State::free);
   --shared_.stats.connections;
-  if (link_ != nullptr) link_->leave();
+  if (link_ == nullptr) return;
+  link_->settle();
+  link_->leave();
 }
 
 void HubSession::set(Pending& pending, State state) {
@@ -51,6 +53,7 @@ void HubSession::on(const wire::Request& request) {
   if (slot.state != State::free || pushes_.uses_slot_of(request.index))
     return broke("a request in a slot that is in use");
   ++shared_.stats.requests;
+  link_->settle();
   slot.request = request;
   // Version numbers from another hub mean nothing here.
   if (request.generation != shared_.generation) {
@@ -167,6 +170,7 @@ void HubSession::on(const wire::Cancel& cancel) {
 void HubSession::on(const wire::Push& push) {
   if (pending_[wire::slot_of(push.index)].state != State::free || pushes_.uses_slot_of(push.index))
     return broke("a push in a slot that is in use");
+  link_->settle();
   if (const std::string fault = pushes_.on(push); !fault.empty()) broke(fault);
 }
 

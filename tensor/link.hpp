@@ -9,13 +9,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rdma/verbs/cm.hpp"
 #include "tensor/error.hpp"
 #include "tensor/source.hpp"
 #include "tensor/wire.hpp"
+#include "transport/newcomers.hpp"
 
 namespace weir::tensor {
 
@@ -68,9 +71,19 @@ class Link {
   virtual std::uint64_t generation() const = 0;
   // The other end's address.
   virtual rdma::Endpoint remote() const = 0;
+  // How many bytes of the transfer with this index have arrived; nothing if only the other end knows.
+  virtual std::optional<std::uint64_t> arrived(std::uint32_t index) const = 0;
+
+  // A hub's end is a newcomer, and leaves first when there is no place for others, until the peer has asked
+  // for something.
+  void is_newcomer(transport::Newcomers::Stay stay) { stay_ = std::move(stay); }
+  void settle() { stay_.settle(); }
 
  protected:
   Link() = default;
+
+ private:
+  transport::Newcomers::Stay stay_;
 };
 
 }  // namespace weir::tensor

@@ -41,24 +41,48 @@ std::string PushReceiver::on(const wire::Push& push) {
   }
   Incoming incoming{.index = push.index, .name = push.name, .data_bytes = push.data_bytes};
   const std::uint64_t holds = push.data_bytes + push.metadata_bytes + push.name.size() + overhead_bytes;
-  incoming.of_peer = Charge(budget_, holds);
-  if (incoming.of_peer) incoming.of_hub = Charge(shared_.budget, holds);
-  if (!incoming.of_hub) {
-    const bool own = !incoming.of_peer;
-    const Budget& budget = own ? *budget_ : *shared_.budget;
-    answer(push.index, Error{Errc::too_much,
-                             quoted(push.name) + " needs " + std::to_string(holds) + " bytes, and " +
-                                 (own ? "this peer's" : "all") + " pushes hold " +
-                                 std::to_string(budget.used()) + " of " + std::to_string(budget.most()) +
-                                 (own ? " (push_bytes_per_peer)" : " (push_bytes)"),
-                             0});
+  if (const std::optional<Error> against = charge(incoming, holds)) {
+    answer(push.index, *against);
     return {};
   }
   Incoming& slot = slots_[wire::slot_of(push.index)].emplace(std::move(incoming));
+  shared_.begun();
   if (push.metadata_bytes <= wire::most_pushed_metadata) return take_metadata(slot, push.metadata);
   slot.block.resize(static_cast<std::size_t>(push.metadata_bytes));
   ask_for(slot, slot.block, true);
   return {};
+}
+
+// Takes the push's part of all budgets; pushes that stand still make room for it in the hub's.
+std::optional<Error> PushReceiver::charge(Incoming& incoming, std::uint64_t bytes) {
+  const auto beyond = [&](std::string_view whose, std::uint64_t used, std::uint64_t most) {
+    return Error{Errc::too_much,
+                 quoted(incoming.name) + " needs " + std::to_string(bytes) + " bytes, and " +
+                     std::string(whose) + " hold " + std::to_string(used) + " of " + std::to_string(most),
+                 0};
+  };
+  incoming.of_peer = Charge(budget_, bytes);
+  if (!incoming.of_peer)
+    return beyond("this peer's pushes (push_bytes_per_peer)", budget_->used(), budget_->most());
+  PushesUnderWay& all = shared_.under_way;
+  const std::string source = transport::source_of(link_.remote().address().to_string());
+  if (!all.has_share_for(source, bytes))
+    return beyond("unfinished pushes from its address (half of push_bytes)", all.bytes_of(source),
+                  all.limits().bytes_per_source);
+  const PushesUnderWay::TimePoint now = shared_.now();
+  if (all.full() && !all.make_room(now))
+    return Error{Errc::too_much, "the hub receives as many pushes as it can at once", 0};
+  incoming.of_hub = Charge(shared_.budget, bytes);
+  while (!incoming.of_hub && all.make_room(now)) incoming.of_hub = Charge(shared_.budget, bytes);
+  if (!incoming.of_hub)
+    return beyond("all pushes (push_bytes)", shared_.budget->used(), shared_.budget->most());
+  incoming.stay =
+      all.enter({.source = source,
+                 .bytes = bytes,
+                 .arrived = [this, index = incoming.index] { return link_.arrived(index); },
+                 .end = [this, index = incoming.index](Error why) { answer(index, std::move(why)); }},
+                now);
+  return std::nullopt;
 }
 
 std::string PushReceiver::take_metadata(Incoming& incoming, std::span<const std::byte> block) {
@@ -97,6 +121,7 @@ std::string PushReceiver::on_written(const wire::Record& record) {
     const std::vector<std::byte> block = std::move(incoming.block);
     return take_metadata(incoming, block);
   }
+  incoming.stay = {};
   Incoming complete = std::move(incoming);
   slots_[wire::slot_of(record.index)].reset();
   publish(std::move(complete));

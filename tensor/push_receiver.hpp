@@ -3,7 +3,8 @@
 // If name, address and budgets allow a PUSH, the answer is RE_REQUEST: first for the metadata if they are
 // long, then for the bytes, which go into new memory that has no readers. The record that ends the transfer
 // turns them into a version, as publish() would, and ERROR_STATUS ok carries its number. So a reader never
-// sees part of a push, and an unfinished push leaves nothing behind. Threading: the link's.
+// sees part of a push, and an unfinished push leaves nothing behind. One that stands still ends
+// (pushes_under_way.hpp). Threading: the link's.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 #include "tensor/catalogue.hpp"
 #include "tensor/link.hpp"
 #include "tensor/push_rules.hpp"
+#include "tensor/pushes_under_way.hpp"
 #include "tensor/spare_memory.hpp"
 
 namespace weir::tensor {
@@ -31,6 +33,9 @@ class PushReceiver {
     Catalogue& catalogue;
     std::uint64_t generation;
     std::function<void(const Catalogue::Published&)> published;
+    PushesUnderWay under_way;
+    std::function<PushesUnderWay::TimePoint()> now;
+    std::function<void()> begun;  // a push is under way
     std::uint64_t pushes = 0, pushed_bytes = 0;
   };
 
@@ -54,9 +59,11 @@ class PushReceiver {
     std::optional<Metadata> metadata = {};  // set once they are parsed and the bytes are expected
     SpareMemory::Taken memory = {};
     Charge of_hub = {}, of_peer = {};
+    PushesUnderWay::Stay stay = {};
   };
 
   std::optional<Error> reason_against(const wire::Push& push) const;
+  std::optional<Error> charge(Incoming& incoming, std::uint64_t bytes);
   std::string take_metadata(Incoming& incoming, std::span<const std::byte> block);
   void ask_for(const Incoming& incoming, std::span<std::byte> memory, bool of_metadata);
   void publish(Incoming incoming);

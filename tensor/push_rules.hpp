@@ -8,6 +8,7 @@
 
 #include <asio/ip/address.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ struct PushSettings {
   std::string from = {};   // "10.0.0.0/8,127.0.0.1": who may push; empty: every peer
   std::uint64_t bytes = std::uint64_t{1} << 30;             // limit for all pushed versions together
   std::uint64_t bytes_per_peer = std::uint64_t{256} << 20;  // limit for those of one connection
+  // One of which nothing comes for that long ends; for a tenth of it, it makes room when others need `bytes`.
+  std::chrono::milliseconds patience{10'000};
 };
 
 class PushRules {

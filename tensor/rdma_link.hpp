@@ -59,6 +59,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void break_off(const Error& cause) override;
   std::uint64_t generation() const override { return theirs_.generation; }
   rdma::Endpoint remote() const override { return remote_; }
+  std::optional<std::uint64_t> arrived(std::uint32_t) const override { return std::nullopt; }
 
   // Called by the engine:
   void on_completion(const ibv_wc& completion) override;

@@ -63,13 +63,19 @@ TcpLink& TcpLink::connect(asio::io_context& io, const tcp::endpoint& hub, LinkEv
   return *link;
 }
 
-void TcpLink::accept(tcp::socket socket, std::uint64_t generation, std::shared_ptr<void> counted,
+void TcpLink::accept(tcp::socket socket, std::uint64_t generation, Place place,
                      std::function<void(TcpLink&)> on_up) {
   const std::shared_ptr<TcpLink> link(new TcpLink(std::move(socket)));
-  link->counted_ = std::move(counted);
+  link->counted_ = std::move(place.counted);
   link->on_up_ = std::move(on_up);
   link->start_timer();
   link->begin(generation);
+  link->is_newcomer(place.newcomers->enter(
+      link->remote_.address().to_string(), [weak = std::weak_ptr(link)](transport::Newcomers::Lack) {
+        if (const auto leaves = weak.lock())
+          leaves->end(Error{Errc::closed, "the hub is full, and this peer had asked for nothing yet", 0});
+        return transport::Newcomers::Room::now;
+      }));
 }
 
 TcpLink::~TcpLink() = default;
@@ -156,6 +162,11 @@ Result<wire::Memory> TcpLink::expect(std::uint32_t index, std::span<std::byte> m
   if (state_ != State::up) return fail(Errc::closed, "the link is not up");
   expected_[wire::slot_of(index)] = {index, memory, 0, true};
   return wire::Memory{0, memory.size(), 0};
+}
+
+std::optional<std::uint64_t> TcpLink::arrived(std::uint32_t index) const {
+  const Expected& expected = expected_[wire::slot_of(index)];
+  return expected.there && expected.index == index ? expected.received : 0;
 }
 
 void TcpLink::forget(std::uint32_t index) {
@@ -290,6 +301,8 @@ void TcpLink::end(Error cause) {
 
 void TcpLink::close() {
   state_ = State::ended;
+  settle();
+  counted_ = nullptr;
   for (Expected& each : expected_) each = {};
   outbox_.clear();
   going_ = {};

@@ -29,9 +29,14 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   // Starts to connect. `events` receives the outcome: on_up() or on_end().
   static TcpLink& connect(asio::io_context& io, const asio::ip::tcp::endpoint& hub, LinkEvents& events,
                           std::function<void()> on_up);
+  // What a connection takes of its listener's: a place until it ends, and a stay among the newcomers.
+  struct Place {
+    std::shared_ptr<void> counted;
+    std::shared_ptr<transport::Newcomers> newcomers;
+  };
   // Makes a hub's end of a connection. `on_up` runs once the peer has sent its greeting, and sets the events;
-  // a peer that sends none is dropped silently. `counted` is held as long as the link exists.
-  static void accept(asio::ip::tcp::socket socket, std::uint64_t generation, std::shared_ptr<void> counted,
+  // a peer that sends none is dropped silently.
+  static void accept(asio::ip::tcp::socket socket, std::uint64_t generation, Place place,
                      std::function<void(TcpLink&)> on_up);
   ~TcpLink() override;
 
@@ -50,6 +55,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   void break_off(const Error& cause) override;
   std::uint64_t generation() const override { return theirs_; }
   rdma::Endpoint remote() const override { return remote_; }
+  std::optional<std::uint64_t> arrived(std::uint32_t index) const override;
 
  private:
   struct Expected {

@@ -3,9 +3,12 @@
 #include <chrono>
 #include <utility>
 
+#include "transport/waiting_client.hpp"
+
 namespace weir::tensor {
 
 using asio::ip::tcp;
+using transport::Newcomers;
 
 namespace {
 constexpr std::chrono::milliseconds no_descriptors{100};  // pause before accepting again
@@ -43,6 +46,10 @@ void TcpListener::accept() {
       take(std::move(socket));
       return accept();
     }
+    const bool no_descriptor = failed == asio::error::no_descriptors;
+    if (no_descriptor && transport::client_waits(acceptor_.native_handle()) &&
+        newcomers_->make_room(Newcomers::Lack::descriptor) == Newcomers::Room::now)
+      return accept();
     // Without free descriptors accept would fail again at once.
     again_.expires_after(no_descriptors);
     again_.async_wait([this, alive](std::error_code stopped) {
@@ -52,14 +59,16 @@ void TcpListener::accept() {
 }
 
 void TcpListener::take(tcp::socket socket) {
-  if (static_cast<std::uint64_t>(open_links_.use_count()) > most_) return;
+  const bool full = static_cast<std::uint64_t>(open_links_.use_count()) > most_;
+  if (full && newcomers_->make_room(Newcomers::Lack::place) == Newcomers::Room::none) return;
   pacing_.accepted(socket.native_handle());
-  TcpLink::accept(std::move(socket), generation_, open_links_, [this, alive = alive_](TcpLink& link) {
+  const auto on_up = [this, alive = alive_](TcpLink& link) {
     if (*alive)
       taken_(link);
     else
       link.leave();
-  });
+  };
+  TcpLink::accept(std::move(socket), generation_, {open_links_, newcomers_}, on_up);
 }
 
 }  // namespace weir::tensor

@@ -1,5 +1,7 @@
 // Accepts TCP connections for a hub. Their number is limited, counting those that have not sent a greeting
-// yet; connections beyond the limit are closed at once. Threading: the io_context's thread.
+// yet. Beyond the limit, or without descriptors, one whose peer has asked for nothing leaves for each that
+// comes (transport/newcomers.hpp); if there is none, the one that comes is closed at once. Threading: the
+// io_context's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -42,6 +44,7 @@ class TcpListener {
   // Set to false when the listener goes; handlers that are still pending check it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::shared_ptr<void> open_links_ = std::make_shared<char>();  // one reference for each link, and this
+  const std::shared_ptr<transport::Newcomers> newcomers_ = std::make_shared<transport::Newcomers>();
 };
 
 }  // namespace weir::tensor

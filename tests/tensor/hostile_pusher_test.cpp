@@ -144,6 +144,23 @@ TEST_F(HostilePusher, what_it_was_lent_is_given_back_when_it_cancels_or_goes) {
   EXPECT_TRUE(raw.is_thrown_out());
 }
 
+TEST(StillPush, ends_and_holds_no_budget) {
+  const auto hub =
+      make_hub({.push = {.names = "grad/*", .bytes = 64'000, .patience = std::chrono::milliseconds(20)}});
+  const auto honest = make_peer(*hub);
+  const std::vector<std::byte> block = metadata_of(40'000), bytes(40'000, std::byte{7});
+  RawReader raw(*hub);
+  raw.link().send(wire::Push{.index = 65,
+                             .data_bytes = 40'000,
+                             .metadata_bytes = block.size(),
+                             .name = "grad/1",
+                             .metadata = block});
+  static_cast<void>(std::get<wire::ReRequest>(raw.next()));
+  EXPECT_EQ(std::get<wire::ErrorStatus>(raw.next()).code, Errc::timed_out);
+  EXPECT_EQ(hub->stats().pushed_held_bytes, 0U);
+  must(honest->push("grad/1", {"", {1, 8, 1}, {bytes.size()}, bytes.data()}));
+}
+
 struct UnwrittenPush : testing::TestWithParam<std::size_t> {};
 
 // The sizes differ in where a push lands, and in how memory for it becomes zeros.

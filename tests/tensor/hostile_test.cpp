@@ -2,6 +2,8 @@
 // that was connected before keeps fetching.
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "tests/tensor/raw_reader.hpp"
 
 namespace weir::tensor {
@@ -126,6 +128,19 @@ TEST_F(Hostile, cancelled_requests_are_answered_and_their_slots_free) {
     raw.link().send(wire::Cancel{index});
     EXPECT_EQ(std::get<wire::ErrorStatus>(raw.next()).index, index);
   }
+}
+
+TEST(SilentReaders, leave_a_full_hub_first) {
+  const auto hub = make_hub({.max_connections = 3});
+  publish(*hub, "a", numbers(10, 7));
+  const auto early = make_peer(*hub);
+  must(early->fetch("a"));
+  std::list<RawReader> silent;
+  for (int i = 0; i < 6; ++i) silent.emplace_back(*hub);
+  EXPECT_TRUE(silent.front().is_thrown_out());
+  EXPECT_EQ(values(must(make_peer(*hub)->fetch("a"))), *numbers(10, 7));
+  EXPECT_EQ(values(must(early->fetch("a"))), *numbers(10, 7));
+  EXPECT_EQ(early->stats().connects, 1U);
 }
 
 }  // namespace

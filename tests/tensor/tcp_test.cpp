@@ -1,6 +1,8 @@
 // The same conversation over TCP: the parts of fetch_test and push_test that a link can affect; and when a
 // peer or a hub falls back to TCP, and reports it.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <asio/io_context.hpp>
@@ -8,6 +10,8 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <atomic>
+#include <cerrno>
+#include <list>
 #include <numeric>
 #include <thread>
 
@@ -298,17 +302,66 @@ TEST(HostileStream, a_byte_at_a_time_is_as_good_as_all_at_once) {
   EXPECT_EQ(std::get<wire::MetadataUpdate>(must(wire::take_message(frame))).data_bytes, 8U);
 }
 
+std::vector<std::byte> request_for(std::string name) {
+  std::vector<std::byte> all = greeting();
+  const auto request = wire::encode(wire::Request{.index = 65, .name = std::move(name)});
+  append(all, frames::encode({frames::Kind::message, 0, request.size()}));
+  append(all, request);
+  return all;
+}
+
 TEST(HostileStream, more_connections_than_allowed_are_closed) {
   const auto hub = tcp_hub({.max_connections = 2});
+  publish(*hub, "a", numbers(1, 7));
   const auto first = tcp_peer(*hub);
+  must(first->fetch("a"));
   Stranger second(*hub);
-  second.say(greeting());
-  std::vector<std::byte> theirs(wire::greeting_bytes);
+  second.say(request_for("a"));
+  std::vector<std::byte> theirs(wire::greeting_bytes + 1);  // and the beginning of the answer
   asio::read(second.socket, asio::buffer(theirs));
   Stranger third(*hub);
   EXPECT_EQ(third.until_closed(), 0U);
-  publish(*hub, "a", numbers(1, 7));
   EXPECT_EQ(values(must(first->fetch("a"))), *numbers(1, 7));
+  EXPECT_EQ(first->stats().connects, 1U);
+}
+
+// Greeted or not.
+TEST(SilentPeers, leave_a_full_hub_first) {
+  const auto hub = tcp_hub({.max_connections = 4});
+  publish(*hub, "a", numbers(1, 7));
+  const auto early = tcp_peer(*hub);
+  must(early->fetch("a"));
+  for (int round = 0; round < 3; ++round) {
+    std::list<Stranger> silent;
+    for (int i = 0; i < 20; ++i)
+      if (silent.emplace_back(*hub); i % 2 == 0) silent.back().say(greeting());
+    EXPECT_EQ(values(must(tcp_peer(*hub)->fetch("a"))), *numbers(1, 7));
+  }
+  EXPECT_EQ(values(must(early->fetch("a"))), *numbers(1, 7));
+  EXPECT_EQ(early->stats().connects, 1U);
+}
+
+TEST(SilentPeers, leave_a_hub_without_descriptors_first) {
+  const auto hub = tcp_hub();
+  publish(*hub, "a", numbers(1, 7));
+  Stranger silent(*hub);
+  silent.say(greeting());
+  std::vector<std::byte> theirs(wire::greeting_bytes);
+  asio::read(silent.socket, asio::buffer(theirs));
+  asio::io_context io;
+  tcp::socket honest(io, tcp::v4());
+  const auto at = *resolve(*parse_address(hub->address()));
+  std::vector<int> all;
+  for (int fd = 0; (fd = fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;) all.push_back(fd);
+  ASSERT_EQ(errno, EMFILE);
+  std::error_code failed;
+  std::vector<std::byte> answer(wire::greeting_bytes + 1);
+  honest.connect(at, failed);
+  if (!failed) asio::write(honest, asio::buffer(request_for("a")), failed);
+  if (!failed) asio::read(honest, asio::buffer(answer), failed);
+  for (const int fd : all) close(fd);
+  EXPECT_FALSE(failed) << failed.message();
+  EXPECT_EQ(silent.until_closed(), 0U);
 }
 
 }  // namespace
