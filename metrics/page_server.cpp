@@ -1,5 +1,10 @@
 #include "metrics/page_server.hpp"
 
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <asio/co_spawn.hpp>
 #include <asio/experimental/awaitable_operators.hpp>
 #include <asio/ip/tcp.hpp>
@@ -8,13 +13,17 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <cctype>
 #include <utility>
 
 #include "transport/host_port.hpp"
+#include "transport/newcomers.hpp"
+#include "transport/waiting_client.hpp"
 
 namespace weir::metrics {
 
 using asio::ip::tcp;
+using transport::Newcomers;
 
 struct PageServer::Serving {
   Serving(asio::io_context& io, Page made, const PageLimits& given)
@@ -28,12 +37,15 @@ struct PageServer::Serving {
   Page page;  // empty: the server is gone
   const PageLimits limits;
   std::size_t open = 0;
+  const std::shared_ptr<Newcomers> newcomers = std::make_shared<Newcomers>();  // have sent no request yet
   std::function<void(std::error_code)> ended;
 };
 
 namespace {
 
 constexpr std::size_t longest_request = 8192;
+constexpr std::string_view wrong_host =
+    "Over loopback, Host must be an address, localhost or the name of this host\n";
 constexpr std::chrono::milliseconds pause_without_descriptors{100};
 
 std::string reply(std::string_view status, std::string_view type, std::string_view body) {
@@ -41,6 +53,36 @@ std::string reply(std::string_view status, std::string_view type, std::string_vi
   text.append(status).append("\r\nContent-Type: ").append(type);
   text.append("\r\nContent-Length: ").append(std::to_string(body.size()));
   return text.append("\r\nConnection: close\r\n\r\n").append(body);
+}
+
+// The value of the Host header, without its port; empty if there is none, which browsers never send.
+std::string host_of(std::string_view request) {
+  std::string_view rest = request;
+  for (std::size_t end = rest.find("\r\n"); end != rest.npos; end = rest.find("\r\n")) {
+    rest.remove_prefix(end + 2);
+    if (rest.starts_with("\r\n")) break;
+    constexpr std::string_view name = "host:";
+    if (rest.size() < name.size() || strncasecmp(rest.data(), name.data(), name.size()) != 0) continue;
+    std::string_view value = rest.substr(name.size(), rest.find("\r\n") - name.size());
+    while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
+    while (!value.empty() && value.back() == ' ') value.remove_suffix(1);
+    const auto parsed = transport::parse_host_port(value);
+    return parsed ? parsed->host : std::string(value);
+  }
+  return {};
+}
+
+bool is_ours(std::string host) {
+  std::ranges::transform(host, host.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::error_code no_address;
+  asio::ip::make_address(host, no_address);
+  std::array<char, 256> own{};
+  gethostname(own.data(), own.size() - 1);
+  std::string_view name(own.data());
+  const bool same = !name.empty() && host.size() >= name.size() &&
+                    strncasecmp(host.data(), name.data(), name.size()) == 0 &&
+                    (host.size() == name.size() || host[name.size()] == '.');
+  return host.empty() || !no_address || host == "localhost" || host.ends_with(".localhost") || same;
 }
 
 std::string answer(std::string_view request, const PageServer::Page& page) {
@@ -57,33 +99,56 @@ bool lacks_resources(const std::error_code& error) {
 }
 
 template <class Serving>
-asio::awaitable<void> converse(tcp::socket& socket, std::shared_ptr<Serving> serving) {
+asio::awaitable<void> converse(tcp::socket& socket, std::shared_ptr<Serving> serving, Newcomers::Stay stay) {
   std::string request;
   std::error_code error;
   co_await asio::async_read_until(socket, asio::dynamic_buffer(request, longest_request), "\r\n\r\n",
                                   asio::redirect_error(asio::use_awaitable, error));
-  // A request that is too long still has its first line.
-  if ((error && error != asio::error::not_found) || !serving->page) co_return;
-  const std::string text = answer(request, serving->page);
+  // A request that is too long still has its first line, though perhaps no Host.
+  const bool cut = error == asio::error::not_found;
+  if ((error && !cut) || !serving->page) co_return;
+  stay.settle();
+  const tcp::endpoint here = socket.local_endpoint(error);
+  const bool by_loopback = !error && here.address().is_loopback();
+  const std::string text = by_loopback && (cut || !is_ours(host_of(request)))
+                               ? reply("421 Misdirected Request", "text/plain", wrong_host)
+                               : answer(request, serving->page);
   co_await asio::async_write(socket, asio::buffer(text), asio::redirect_error(asio::use_awaitable, error));
 }
 
+// Closed when it has to make room.
 template <class Serving>
-asio::awaitable<void> serve_one(tcp::socket socket, std::shared_ptr<Serving> serving) {
+Newcomers::Stay stay_of(const std::shared_ptr<tcp::socket>& socket, Serving& serving) {
+  std::error_code gone;
+  const std::string from = socket->remote_endpoint(gone).address().to_string();
+  return serving.newcomers->enter(from, [weak = std::weak_ptr(socket)](Newcomers::Lack) {
+    std::error_code ignored;
+    if (const auto leaves = weak.lock()) leaves->close(ignored);
+    return Newcomers::Room::now;
+  });
+}
+
+template <class Serving>
+asio::awaitable<void> serve_one(std::shared_ptr<tcp::socket> socket, std::shared_ptr<Serving> serving) {
   using namespace asio::experimental::awaitable_operators;
-  asio::steady_timer limit(socket.get_executor(), serving->limits.patience);
-  co_await (converse(socket, serving) || limit.async_wait(asio::use_awaitable));
+  asio::steady_timer limit(socket->get_executor(), serving->limits.patience);
+  Newcomers::Stay stay = stay_of(socket, *serving);
+  co_await (converse(*socket, serving, std::move(stay)) || limit.async_wait(asio::use_awaitable));
 }
 
 template <class Serving>
 asio::awaitable<void> accept_all(std::shared_ptr<Serving> serving) {
   std::error_code error;
   while (serving->page) {
-    while (serving->open >= serving->limits.connections)
+    while (serving->open >= serving->limits.connections &&
+           serving->newcomers->make_room(Newcomers::Lack::place) == Newcomers::Room::none)
       co_await serving->one_ended.async_wait(asio::redirect_error(asio::use_awaitable, error));
     tcp::socket socket =
         co_await serving->acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (error == asio::error::connection_aborted) continue;
+    if (error == asio::error::no_descriptors && transport::client_waits(serving->acceptor.native_handle()) &&
+        serving->newcomers->make_room(Newcomers::Lack::descriptor) == Newcomers::Room::now)
+      continue;
     if (lacks_resources(error)) {
       asio::steady_timer pause(serving->acceptor.get_executor(), pause_without_descriptors);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
@@ -91,7 +156,8 @@ asio::awaitable<void> accept_all(std::shared_ptr<Serving> serving) {
     }
     if (error) break;
     ++serving->open;
-    asio::co_spawn(serving->acceptor.get_executor(), serve_one(std::move(socket), serving),
+    auto accepted = std::make_shared<tcp::socket>(std::move(socket));
+    asio::co_spawn(serving->acceptor.get_executor(), serve_one(std::move(accepted), serving),
                    [serving](const std::exception_ptr&) {
                      --serving->open;
                      serving->one_ended.cancel();

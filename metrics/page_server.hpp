@@ -1,8 +1,9 @@
 // A web server of one page, for Prometheus: GET /metrics.
 //
 // It runs on an io_context of the program and needs no thread. The resources that silent or slow clients
-// can take are bounded, and no client waits for another. Threading: everything, including the page, runs
-// on the io_context's thread.
+// can take are bounded, and no client waits for another. A browser on this host that was led here by a name
+// of a stranger's (DNS rebinding) gets nothing: over loopback, Host must be an address, localhost or this
+// host's name. Threading: everything, including the page, runs on the io_context's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -17,7 +18,8 @@
 
 namespace weir::metrics {
 
-// Beyond `connections`, new ones wait in the kernel until one ends, which takes at most `patience`.
+// Beyond `connections`, or without descriptors, one that has not sent its request leaves for each that comes.
+// If there is none, new ones wait in the kernel until one ends, which takes at most `patience`.
 struct PageLimits {
   std::size_t connections = 64;
   std::chrono::milliseconds patience{5000};

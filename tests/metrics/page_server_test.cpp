@@ -97,14 +97,42 @@ TEST(PageServer, hangs_up_on_who_takes_too_long) {
   for (const auto said : incomplete) EXPECT_EQ(all_of(server.client(said)), "");
 }
 
-TEST(PageServer, serves_those_beyond_its_limit_when_others_have_gone) {
-  const ServingProcess server{{.connections = 2}};
-  std::vector<link::UniqueFd> others;
-  for (int i = 0; i < 5; ++i) others.push_back(server.client(""));
-  const auto waits = server.client(get);
-  EXPECT_TRUE(still_held(waits));
-  others.clear();
-  EXPECT_THAT(all_of(waits), EndsWith("the page\n"));
+TEST(PageServer, silent_clients_leave_first_however_often_they_come) {
+  const ServingProcess server{{.connections = 4, .patience = std::chrono::hours(1)}};
+  for (int round = 0; round < 5; ++round) {
+    std::vector<link::UniqueFd> others;
+    for (int i = 0; i < 40; ++i) others.push_back(server.client(incomplete[i % 3]));
+    EXPECT_THAT(all_of(server.client(get)), EndsWith("the page\n"));
+    EXPECT_EQ(all_of(others.front()), "");
+  }
+}
+
+TEST(PageServer, shows_nothing_to_a_page_that_a_name_led_here) {
+  const ServingProcess server{{}};
+  std::array<char, 256> name{};
+  ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+  struct Row {
+    std::string host;
+    bool served;
+  };
+  const Row rows[] = {{"127.0.0.1:9121", true},
+                      {"[::1]:9121", true},
+                      {"localhost:9121", true},
+                      {"LOCALHOST", true},
+                      {name.data(), true},
+                      {std::string(name.data()) + ".lan:1", true},
+                      {"evil.example", false},
+                      {"evil.example:9121", false},
+                      {"localhost.evil.example", false},
+                      {std::string(name.data()) + "x", false}};
+  for (const Row& row : rows) {
+    const std::string request = "GET /metrics HTTP/1.1\r\nAccept: */*\r\nhost: " + row.host + " \r\n\r\n";
+    EXPECT_THAT(all_of(server.client(request)), StartsWith(row.served ? "HTTP/1.1 200 " : "HTTP/1.1 421 "))
+        << row.host;
+  }
+  const std::string late =
+      "GET /metrics?" + std::string(9000, 'a') + " HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+  EXPECT_THAT(all_of(server.client(late)), StartsWith("HTTP/1.1 421 "));
 }
 
 TEST(PageServer, says_what_it_has_to_who_asks_for_something_else) {
