@@ -14,6 +14,7 @@
 #include "tensor/error.hpp"
 #include "tensor/metadata.hpp"
 #include "tensor/source.hpp"
+#include "tensor/spare_memory.hpp"
 
 namespace weir::tensor {
 
@@ -58,7 +59,7 @@ struct Fetch {
   bool cancelled = false;
   bool superseded = false;  // the hub said so while we were still reading
   std::uint64_t metadata_id = 0;
-  std::vector<std::byte> metadata_block;  // receives metadata that are too long for a message
+  SpareMemory::Taken metadata_block;  // receives metadata that are too long for a message
 };
 
 }  // namespace weir::tensor

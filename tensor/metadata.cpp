@@ -69,7 +69,10 @@ Result<std::vector<std::byte>> encode(const Metadata& metadata) {
     for (const std::uint64_t extent : each.shape) out.number(extent);
     out.text(each.name);
   }
-  return out.take();
+  std::vector<std::byte> block = out.take();
+  if (block.size() > most_metadata_bytes)
+    return fail(Errc::bad_array, "names and shapes of more than 256 MiB: publish several smaller trees");
+  return block;
 }
 
 Result<Metadata> parse_metadata(std::span<const std::byte> block) {
@@ -81,11 +84,12 @@ Result<Metadata> parse_metadata(std::span<const std::byte> block) {
   // Checked before allocating: each tensor takes at least smallest_entry bytes of the block.
   if (tensors > most_tensors || tensors > in.left() / smallest_entry)
     return fail(Errc::protocol, "metadata claims more tensors than it holds");
-  metadata.tensors.resize(tensors);
-  for (TensorInfo& each : metadata.tensors) {
+  for (std::uint32_t i = 0; i < tensors; ++i) {
+    TensorInfo& each = metadata.tensors.emplace_back();
     each.dtype.code = in.number<std::uint8_t>();
     each.dtype.bits = in.number<std::uint8_t>();
     each.dtype.lanes = in.number<std::uint16_t>();
+    if (!each.dtype.valid()) return fail(Errc::protocol, "metadata with a dtype that is not of whole bytes");
     const auto dimensions = in.number<std::uint16_t>();
     const auto name_bytes = in.number<std::uint16_t>();
     each.offset = in.number<std::uint64_t>();
@@ -94,6 +98,7 @@ Result<Metadata> parse_metadata(std::span<const std::byte> block) {
     each.shape.resize(dimensions);
     for (std::uint64_t& extent : each.shape) extent = in.number<std::uint64_t>();
     each.name = in.text(name_bytes);
+    if (!in.ok()) return fail(Errc::protocol, "metadata of the wrong length");
   }
   if (!in.finished()) return fail(Errc::protocol, "metadata of the wrong length");
   if (const std::string why = fault(metadata); !why.empty()) return fail(Errc::protocol, "metadata: " + why);

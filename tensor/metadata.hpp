@@ -3,7 +3,8 @@
 //
 // Layout, little-endian: u32 magic "WTMD", u32 tensors, u64 data_bytes; then for each tensor u8 code, u8
 // bits, u16 lanes, u16 dimensions, u16 name bytes, u64 offset, u64 shape[dimensions], the name. Tensors are
-// sorted by offset and do not overlap. Blocks come from strangers: parse_metadata() checks every number.
+// sorted by offset and do not overlap. Blocks come from strangers: parse_metadata() checks every number, and
+// allocates for tensors that it has read, not for those that a block claims.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,7 @@ inline constexpr std::size_t most_dimensions = 64;
 inline constexpr std::size_t most_name_bytes = 1024;
 inline constexpr std::size_t most_tensors = 1 << 20;
 inline constexpr std::uint64_t most_data_bytes = std::uint64_t{1} << 46;
+inline constexpr std::uint64_t most_metadata_bytes = std::uint64_t{256} << 20;  // of a block
 
 struct TensorInfo {
   std::string name;
@@ -44,7 +46,7 @@ struct Metadata {
 // "float32 (2, 3)", in the words of numpy and torch.
 std::string description(const DType& dtype, std::span<const std::uint64_t> shape);
 
-// A block that parse_metadata() accepts; otherwise bad_array with the reason.
+// A block of at most most_metadata_bytes that parse_metadata() accepts; otherwise bad_array with the reason.
 Result<std::vector<std::byte>> encode(const Metadata&);
 // Errc::protocol with the reason.
 Result<Metadata> parse_metadata(std::span<const std::byte> block);

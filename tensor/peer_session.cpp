@@ -177,10 +177,14 @@ void PeerSession::on(const wire::MetadataUpdate& update) {
   known.name_id = update.name_id;
   fetch->metadata_id = update.metadata_id;
   if (update.metadata_bytes <= wire::most_inline_metadata) return take_metadata(*fetch, update.metadata);
-  if (update.metadata_bytes > limits_.max_bytes) return broke("metadata beyond this peer's max_bytes");
-  fetch->metadata_block.resize(static_cast<std::size_t>(update.metadata_bytes));
+  if (update.metadata_bytes > std::min(limits_.max_bytes, most_metadata_bytes))
+    return broke("metadata of more than 256 MiB, or beyond this peer's max_bytes");
+  // Its pages come with the bytes.
+  Result<SpareMemory::Taken> block = memory_.take_zeroed(static_cast<std::size_t>(update.metadata_bytes));
+  if (!block) return give_up(*fetch, block.error());
+  fetch->metadata_block = std::move(*block);
   fetch->stage = Fetch::Stage::asked_metadata;
-  const Result<wire::Memory> to = link_->expect(fetch->index, fetch->metadata_block);
+  const Result<wire::Memory> to = link_->expect(fetch->index, fetch->metadata_block.bytes);
   if (!to) return give_up(*fetch, to.error());
   link_->send(wire::ReRequest{.index = fetch->index, .of_metadata = true, .locate = false, .to = *to});
 }
@@ -252,11 +256,11 @@ void PeerSession::on_written(const wire::Record& record) {
   if (fetch == nullptr || fetch->pushed != nullptr) return broke("an unexpected transfer");
   if (record.generation != link_->generation()) return broke("a transfer from another hub");
   if (record.kind == 1) {
-    if (fetch->stage != Fetch::Stage::asked_metadata || record.bytes != fetch->metadata_block.size())
+    if (fetch->stage != Fetch::Stage::asked_metadata || record.bytes != fetch->metadata_block.bytes.size())
       return broke("unexpected metadata");
-    const std::vector<std::byte> block = std::move(fetch->metadata_block);
+    const SpareMemory::Taken block = std::exchange(fetch->metadata_block, {});
     if (fetch->cancelled) return;
-    return take_metadata(*fetch, block);
+    return take_metadata(*fetch, block.bytes);
   }
   if (record.kind != 0 || fetch->stage == Fetch::Stage::asked_metadata ||
       record.bytes != fetch->fetched.data.size())

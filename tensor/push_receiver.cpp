@@ -29,8 +29,9 @@ std::optional<Error> PushReceiver::reason_against(const wire::Push& push) const 
   const auto from = link_.remote().address();
   if (!shared_.rules.admits(from))
     return Error{Errc::refused, "the hub takes no pushes from " + from.to_string() + " (push_from)", 0};
-  if (push.data_bytes > most_data_bytes || push.metadata_bytes > most_data_bytes)
-    return Error{Errc::too_much, quoted(push.name) + " has more than 64 TiB", 0};
+  if (push.data_bytes > most_data_bytes || push.metadata_bytes > most_metadata_bytes)
+    return Error{Errc::too_much, quoted(push.name) + " has more than 64 TiB, or 256 MiB of names and shapes",
+                 0};
   return std::nullopt;
 }
 
@@ -40,7 +41,8 @@ std::string PushReceiver::on(const wire::Push& push) {
     return {};
   }
   Incoming incoming{.index = push.index, .name = push.name, .data_bytes = push.data_bytes};
-  const std::uint64_t holds = push.data_bytes + push.metadata_bytes + push.name.size() + overhead_bytes;
+  // The catalogue keeps metadata twice.
+  const std::uint64_t holds = push.data_bytes + 2 * push.metadata_bytes + push.name.size() + overhead_bytes;
   if (const std::optional<Error> against = charge(incoming, holds)) {
     answer(push.index, *against);
     return {};
@@ -48,8 +50,14 @@ std::string PushReceiver::on(const wire::Push& push) {
   Incoming& slot = slots_[wire::slot_of(push.index)].emplace(std::move(incoming));
   shared_.begun();
   if (push.metadata_bytes <= wire::most_pushed_metadata) return take_metadata(slot, push.metadata);
-  slot.block.resize(static_cast<std::size_t>(push.metadata_bytes));
-  ask_for(slot, slot.block, true);
+  Result<SpareMemory::Taken> block =
+      shared_.memory->take_zeroed(static_cast<std::size_t>(push.metadata_bytes));
+  if (!block) {
+    answer(push.index, block.error());
+    return {};
+  }
+  slot.block = std::move(*block);
+  ask_for(slot, slot.block.bytes, true);
   return {};
 }
 
@@ -73,7 +81,8 @@ std::optional<Error> PushReceiver::charge(Incoming& incoming, std::uint64_t byte
   if (all.full() && !all.make_room(now))
     return Error{Errc::too_much, "the hub receives as many pushes as it can at once", 0};
   incoming.of_hub = Charge(shared_.budget, bytes);
-  while (!incoming.of_hub && all.make_room(now)) incoming.of_hub = Charge(shared_.budget, bytes);
+  const bool may_fit = bytes <= shared_.budget->most();
+  while (!incoming.of_hub && may_fit && all.make_room(now)) incoming.of_hub = Charge(shared_.budget, bytes);
   if (!incoming.of_hub)
     return beyond("all pushes (push_bytes)", shared_.budget->used(), shared_.budget->most());
   incoming.stay =
@@ -115,11 +124,11 @@ std::string PushReceiver::on_written(const wire::Record& record) {
   Incoming& incoming = *slots_[wire::slot_of(record.index)];
   const bool of_metadata = !incoming.metadata.has_value();
   if (record.kind != (of_metadata ? 1U : 0U)) return "a push that ends with another kind of record";
-  if (record.bytes != (of_metadata ? incoming.block.size() : incoming.data_bytes))
+  if (record.bytes != (of_metadata ? incoming.block.bytes.size() : incoming.data_bytes))
     return "a push of another length than announced";
   if (of_metadata) {
-    const std::vector<std::byte> block = std::move(incoming.block);
-    return take_metadata(incoming, block);
+    const SpareMemory::Taken block = std::exchange(incoming.block, {});
+    return take_metadata(incoming, block.bytes);
   }
   incoming.stay = {};
   Incoming complete = std::move(incoming);

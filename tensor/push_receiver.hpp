@@ -55,7 +55,7 @@ class PushReceiver {
     std::uint32_t index = 0;
     std::string name;
     std::uint64_t data_bytes = 0;
-    std::vector<std::byte> block = {};      // receives metadata that are too long for a message
+    SpareMemory::Taken block = {};          // receives metadata that are too long for a message
     std::optional<Metadata> metadata = {};  // set once they are parsed and the bytes are expected
     SpareMemory::Taken memory = {};
     Charge of_hub = {}, of_peer = {};

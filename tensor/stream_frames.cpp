@@ -41,14 +41,15 @@ Result<Header> parse_header(std::span<const std::byte, header_bytes> bytes) {
 }  // namespace frames
 
 namespace {
-// Holds the longest frame that is not data, and what arrived behind it.
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
-static_assert(buffer_bytes > frames::header_bytes + wire::message_bytes);
+// Holds the longest frame that is not data, and what arrived behind it. A peer that says little gets the
+// small one.
+constexpr std::size_t first_buffer_bytes = std::size_t{5} << 10, buffer_bytes = std::size_t{64} << 10;
+static_assert(first_buffer_bytes > frames::header_bytes + wire::message_bytes);
 // Shorter data are copied out of the buffer instead of being received in place.
 constexpr std::size_t least_direct_bytes = 8192;
 }  // namespace
 
-FrameReader::FrameReader(Sink& sink) : sink_(sink), buffer_(buffer_bytes) {}
+FrameReader::FrameReader(Sink& sink) : sink_(sink), buffer_(first_buffer_bytes) {}
 
 bool FrameReader::broke(std::string why) {
   over_ = true;
@@ -67,6 +68,7 @@ std::span<std::byte> FrameReader::room() {
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
             buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
   end_ -= std::exchange(begin_, 0);
+  if (was_full_) buffer_.resize(buffer_bytes);
   return std::span(buffer_).subspan(end_);
 }
 
@@ -74,6 +76,7 @@ bool FrameReader::came(std::size_t bytes) {
   if (over_) return false;
   if (!direct_) {
     end_ += bytes;
+    was_full_ = was_full_ || end_ == buffer_.size();
     return take_frames();
   }
   data_.bytes -= bytes;

@@ -74,6 +74,7 @@ class FrameReader {
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0, end_ = 0;
   bool greeted_ = false;
+  bool was_full_ = false;     // the buffer, by one receive
   bool direct_ = false;       // room() returned the sink's memory
   frames::Header data_ = {};  // data_.bytes counts down what is still to come
   bool over_ = false;
