@@ -64,6 +64,12 @@ std::string text_of(const Address& address, const rdma::Endpoint& at) {
          (address.fallback_tcp ? "?fallback=tcp" : "");
 }
 
+asio::ip::address unmapped(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  return address;
+}
+
 Result<rdma::Endpoint> resolve(const Address& address) {
   std::error_code failed;
   if (const auto literal = asio::ip::make_address(address.host, failed); !failed)

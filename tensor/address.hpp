@@ -1,6 +1,7 @@
 // Where a hub is: rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT. Pure, except resolve().
 #pragma once
 
+#include <asio/ip/address.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ Result<std::vector<Address>> parse_addresses(std::string_view text);
 bool names_rdma(std::string_view text);
 // Formats an address as parse_address() reads it, with the host and port of `at`.
 std::string text_of(const Address& address, const rdma::Endpoint& at);
+// Unwraps an IPv4 address that is mapped into an IPv6 one.
+asio::ip::address unmapped(const asio::ip::address& address);
 // Blocks: it may query name servers.
 Result<rdma::Endpoint> resolve(const Address& address);
 

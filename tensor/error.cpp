@@ -26,7 +26,8 @@ constexpr std::array<Row, 15> rows = {{
     {"too_much", "Do less at once, or raise the limit that the message names."},
     {"protocol", "Use the same version of the library at both ends."},
     {"refused",
-     "Open the hub with push_names that cover the name, and push_from that covers this peer, or none."},
+     "Give both ends the same token; or open the hub with push_names that cover the name, and push_from that "
+     "covers this peer, or none."},
     {"closed", "Connect again."},
     {"device", "See `weir devices`; the message says what the device refused."},
     {"no_gpu", "Install NVIDIA's driver, or copy the array to host memory first."},

@@ -21,7 +21,7 @@ enum class Errc : std::uint16_t {
   bad_array = 8,    // a dtype, shape or name that cannot be published
   too_much = 9,     // beyond a limit of this side or of the hub (the text says which)
   protocol = 10,    // the other end breaks the protocol
-  refused = 11,     // the hub does not accept pushes of this name, or from this address
+  refused = 11,     // the hub does not serve this peer (token), or takes no such pushes from it
   closed = 12,
   device = 13,  // the RDMA device or its library reports an error (the text says why)
   no_gpu = 14,  // an array is in GPU memory, and the GPU or its driver cannot be used (the text says why)

@@ -47,7 +47,10 @@ class Hub::Core {
                 .under_way = PushesUnderWay(limits_of(settings.push)),
                 .now = [] { return std::chrono::steady_clock::now(); },
                 .begun = [this] { watch_pushes(); }},
-        shared_{.catalogue = catalogue_, .generation = generation, .pushes = pushes_} {}
+        shared_{.catalogue = catalogue_,
+                .generation = generation,
+                .pushes = pushes_,
+                .access = settings_.access} {}
 
   Result<void> start(const rdma::Result<rdma::Provider>& provider, std::span<const Address> addresses);
   void stop();

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "rdma/provider.hpp"
+#include "tensor/admission.hpp"
 #include "tensor/catalogue.hpp"
 #include "tensor/hub_session.hpp"
 #include "tensor/metadata.hpp"
@@ -36,6 +37,7 @@ struct HubSettings {
       2;  // superseded versions of a name that slow readers may hold; older ones get Superseded
   std::uint32_t max_connections = 1024;
   std::size_t most_names = 1 << 20;
+  AccessSettings access = {};                                      // whom it serves; its own host by default
   PushSettings push = {};                                          // what peers may push; nothing by default
   std::function<void(std::string_view line)> say = say_on_stderr;  // told if it serves by TCP only
 };

@@ -9,7 +9,11 @@ constexpr std::size_t most_followed = 1024;  // for each connection
 }
 
 HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
-    : link_(&link), shared_(shared), gone_(std::move(gone)), pushes_(link, shared.pushes) {
+    : link_(&link),
+      shared_(shared),
+      gone_(std::move(gone)),
+      admission_(shared.access, shared.generation, is_of_this_host(link.remote().address())),
+      pushes_(link, shared.pushes) {
   ++shared_.stats.connections;
   ++shared_.stats.connections_made;
 }
@@ -52,6 +56,7 @@ void HubSession::on(const wire::Request& request) {
   Pending& slot = pending_[wire::slot_of(request.index)];
   if (slot.state != State::free || pushes_.uses_slot_of(request.index))
     return broke("a request in a slot that is in use");
+  if (!admission_.admits()) return turn_away(request.index);
   ++shared_.stats.requests;
   link_->settle();
   slot.request = request;
@@ -170,6 +175,7 @@ void HubSession::on(const wire::Cancel& cancel) {
 void HubSession::on(const wire::Push& push) {
   if (pending_[wire::slot_of(push.index)].state != State::free || pushes_.uses_slot_of(push.index))
     return broke("a push in a slot that is in use");
+  if (!admission_.admits()) return turn_away(push.index);
   link_->settle();
   if (const std::string fault = pushes_.on(push); !fault.empty()) broke(fault);
 }
@@ -178,6 +184,20 @@ void HubSession::on(const wire::Done& done) {
   Pending* slot = pending(done.index);
   if (slot == nullptr || slot->state != State::located) return;  // superseded meanwhile
   set(*slot, State::free);
+}
+
+void HubSession::on(const wire::Auth& step) {
+  const Result<wire::Auth> answer = admission_.on(step, fresh_nonce);
+  if (answer) return link_->send(*answer);
+  if (answer.error().code == Errc::protocol) return broke(answer.error().what);
+  ++shared_.stats.refused;
+  link_->send(wire::ErrorStatus{0, answer.error().code, 0, answer.error().what});
+}
+
+void HubSession::turn_away(std::uint32_t index) {
+  ++shared_.stats.refused;
+  const Error why = admission_.refusal();
+  link_->send(wire::ErrorStatus{index, why.code, 0, why.what});
 }
 
 void HubSession::refuse(Pending& slot, Errc code, std::string text) {

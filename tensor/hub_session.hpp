@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "tensor/admission.hpp"
 #include "tensor/catalogue.hpp"
 #include "tensor/link.hpp"
 #include "tensor/push_receiver.hpp"
@@ -34,6 +35,7 @@ struct HubStats {
   std::uint64_t pushed_bytes = 0;
   std::uint64_t pushed_held_bytes = 0;  // held now by pushed versions and pushes in progress
   std::uint64_t frames = 0;             // received; fewer than messages where peers batch several
+  std::uint64_t refused = 0;            // requests and pushes of peers that the hub does not serve
 };
 
 class HubSession final : public LinkEvents {
@@ -44,6 +46,7 @@ class HubSession final : public LinkEvents {
     const std::uint64_t generation;
     std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; publishers check whether it is 0
     PushReceiver::Shared& pushes;
+    const AccessSettings& access;
     HubStats stats = {};
     std::uint64_t listings = 0;
   };
@@ -75,6 +78,7 @@ class HubSession final : public LinkEvents {
   void on(const wire::Cancel& cancel);
   void on(const wire::Done& done);
   void on(const wire::Push& push);
+  void on(const wire::Auth& step);
   void on(const auto&) { broke("a message that only a hub may send"); }
 
   Pending* pending(std::uint32_t index);
@@ -84,6 +88,8 @@ class HubSession final : public LinkEvents {
   void transfer(Pending& pending, const wire::Memory& to, bool of_metadata);
   bool locate(Pending& pending);
   void refuse(Pending& pending, Errc code, std::string text);
+  // Answers a request or push of a peer that is not admitted.
+  void turn_away(std::uint32_t index);
   void set(Pending& pending, State state);
   std::uint64_t seen_by(const wire::Request& request, std::uint32_t name_id) const;
   void remember(const wire::Request& request, const Catalogue::Found& found);
@@ -92,6 +98,7 @@ class HubSession final : public LinkEvents {
   Link* link_;
   Shared& shared_;
   std::function<void(HubSession&)> gone_;
+  HubAdmission admission_;
   std::array<Pending, wire::slots> pending_;
   PushReceiver pushes_;
   std::unordered_map<std::uint32_t, std::uint64_t> followed_;  // name id: newest version sent to a follower

@@ -48,20 +48,20 @@ Result<void> PeerCore::open(const rdma::Result<rdma::Provider>& provider) {
 }
 
 void PeerCore::reconnect() {
-  session_ = std::make_unique<PeerSession>(settings_.limits, *memory_, stats_, *this);
+  session_ = std::make_unique<PeerSession>(settings_.limits, settings_.token, *memory_, stats_, *this);
   dial(parsed_.transport);
 }
 
 void PeerCore::dial(Transport by) {
   by_ = by;
   if (by == Transport::tcp)
-    return session_->set_link(TcpLink::connect(driven_.io(), at_, *session_, [this] { on_up(); }));
+    return session_->set_link(TcpLink::connect(driven_.io(), at_, *session_, [this] { session_->ask_in(); }));
   dial_rdma();
 }
 
 void PeerCore::dial_rdma() {
   if (engine_ == nullptr) return session_->on_end(Error{Errc::device, no_engine_, 0});
-  Result<RdmaLink*> link = RdmaLink::connect(*engine_, at_, {}, *session_, [this] { on_up(); });
+  Result<RdmaLink*> link = RdmaLink::connect(*engine_, at_, {}, *session_, [this] { session_->ask_in(); });
   if (!link) return session_->on_end(link.error());
   session_->set_link(**link);
   if (!parsed_.fallback_tcp) return;
@@ -71,7 +71,7 @@ void PeerCore::dial_rdma() {
   });
 }
 
-void PeerCore::on_up() {
+void PeerCore::on_admitted() {
   patience_.cancel();
   if (session_->ended()) return;
   ++stats_.connects;

@@ -48,7 +48,7 @@ class PeerCore final : public PeerSession::Owner {
   void reconnect();
   void dial(Transport by);
   void dial_rdma();
-  void on_up();
+  void on_admitted() override;
   bool dials_again(const Error& cause) override;
   void on_finished() override { driven_.progressed(); }
   void on_ended(const Error& cause) override;

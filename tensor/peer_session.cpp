@@ -4,8 +4,9 @@
 #include <utility>
 
 namespace weir::tensor {
-PeerSession::PeerSession(const PeerLimits& limits, SpareMemory& memory, PeerStats& stats, Owner& owner)
-    : limits_(limits), memory_(memory), stats_(stats), owner_(owner) {}
+PeerSession::PeerSession(const PeerLimits& limits, std::string token, SpareMemory& memory, PeerStats& stats,
+                         Owner& owner)
+    : limits_(limits), memory_(memory), stats_(stats), owner_(owner), admission_(std::move(token)) {}
 
 PeerSession::~PeerSession() {
   if (!ended_) on_end(Error{Errc::closed, "the peer was closed", 0});
@@ -26,6 +27,19 @@ void PeerSession::start(FetchPtr fetch) {
   }
   queued_.push_back(std::move(fetch));
   start_waiting();
+}
+
+void PeerSession::ask_in() {
+  if (!admission_.wants_token()) return owner_.on_admitted();
+  link_->send(admission_.hello(fresh_nonce()));
+}
+
+void PeerSession::on(const wire::Auth& step) {
+  const Result<std::optional<wire::Auth>> next = admission_.on(step, link_->generation());
+  if (next && *next) return link_->send(**next);
+  if (next) return owner_.on_admitted();
+  not_admitted_ = next.error();
+  break_off(next.error());
 }
 
 void PeerSession::up() {
@@ -270,6 +284,10 @@ void PeerSession::on_written(const wire::Record& record) {
 }
 
 void PeerSession::on(const wire::ErrorStatus& status) {
+  if (!up_ && status.index == 0 && status.code == Errc::refused) {
+    not_admitted_ = Error{status.code, status.text, link_->generation()};
+    return break_off(*not_admitted_);
+  }
   const FetchPtr fetch = under_way(status.index);
   if (fetch == nullptr) return;  // it crossed the last of our READs
   if (fetch->stage == Fetch::Stage::reading) {
@@ -285,8 +303,8 @@ void PeerSession::on(const wire::ErrorStatus& status) {
 }
 
 void PeerSession::on_end(const Error& cause) {
-  ended_ = cause;
-  if (!up_ && cause.code == Errc::peer_gone) ended_->code = Errc::unreachable;
+  ended_ = not_admitted_ ? *not_admitted_ : cause;
+  if (!up_ && !not_admitted_ && cause.code == Errc::peer_gone) ended_->code = Errc::unreachable;
   const bool goes_on = !up_ && owner_.dials_again(*ended_);
   if (Link* link = std::exchange(link_, nullptr); link != nullptr) link->leave();
   if (goes_on) return ended_.reset();

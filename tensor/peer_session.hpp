@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "tensor/address.hpp"
+#include "tensor/admission.hpp"
 #include "tensor/fetch.hpp"
 #include "tensor/link.hpp"
 #include "tensor/peer_settings.hpp"
@@ -42,16 +43,21 @@ class PeerSession final : public LinkEvents {
     // The link failed to come up. Return true if another will be tried; fetches wait for it.
     virtual bool dials_again(const Error& cause) = 0;
     virtual void on_ended(const Error& cause) = 0;
+    // The hub serves us; up() may be called.
+    virtual void on_admitted() = 0;
   };
 
   // The arguments must outlive the session. Fetches wait until up().
-  PeerSession(const PeerLimits& limits, SpareMemory& memory, PeerStats& stats, Owner& owner);
+  PeerSession(const PeerLimits& limits, std::string token, SpareMemory& memory, PeerStats& stats,
+              Owner& owner);
   ~PeerSession() override;
   PeerSession(const PeerSession&) = delete;
   PeerSession& operator=(const PeerSession&) = delete;
 
   std::uint64_t generation() const { return link_ != nullptr ? link_->generation() : 0; }
   void set_link(Link& link) { link_ = &link; }
+  // The link is up: shows the hub the token, if there is one.
+  void ask_in();
   void up();
   // Why the session ended; nothing while it runs.
   const std::optional<Error>& ended() const { return ended_; }
@@ -83,6 +89,7 @@ class PeerSession final : public LinkEvents {
   void on(const wire::ErrorStatus& status);
   void on(const wire::Location& location);
   void on(const wire::ReRequest& request);
+  void on(const wire::Auth& step);
   void on(const auto&) { broke("a message that only a reader may send"); }
 
   void ask(FetchPtr fetch, std::uint32_t slot);
@@ -105,6 +112,8 @@ class PeerSession final : public LinkEvents {
   Owner& owner_;
   Link* link_ = nullptr;
   bool up_ = false, told_ = false;
+  PeerAdmission admission_;
+  std::optional<Error> not_admitted_;
   std::optional<Error> ended_;
   std::array<FetchPtr, wire::slots> slots_;
   std::array<std::uint32_t, wire::slots> uses_{};

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "tensor/say.hpp"
@@ -18,6 +19,7 @@ struct PeerLimits {
 };
 
 struct PeerSettings {
+  std::string token = {};  // that the hub asks for; the hub must know it, too
   PeerLimits limits = {};
   std::size_t spare_bytes = std::size_t{256} << 20;  // memory of past fetches kept for reuse
   std::chrono::milliseconds connect_timeout{5000};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "tensor/address.hpp"
 #include "tensor/metadata.hpp"
 
 namespace weir::tensor {
@@ -17,13 +18,6 @@ std::vector<std::string_view> parts_of(std::string_view list) {
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return parts;
-}
-
-// Unwraps an IPv4 address that is mapped into an IPv6 one.
-asio::ip::address plain(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  return address;
 }
 
 template <class Bytes>
@@ -50,7 +44,7 @@ Result<PushRules> PushRules::make(const PushSettings& settings) {
   for (const std::string_view each : parts_of(settings.from)) {
     const std::size_t slash = std::min(each.find('/'), each.size());
     std::error_code failed;
-    const auto address = plain(asio::ip::make_address(std::string(each.substr(0, slash)), failed));
+    const auto address = unmapped(asio::ip::make_address(std::string(each.substr(0, slash)), failed));
     const unsigned most = address.is_v4() ? 32 : 128;
     unsigned bits = most;
     const std::string_view rest = each.substr(std::min(slash + 1, each.size()));
@@ -71,7 +65,7 @@ bool PushRules::takes(std::string_view name) const {
 }
 
 bool PushRules::admits(const asio::ip::address& peer) const {
-  const asio::ip::address from = plain(peer);
+  const asio::ip::address from = unmapped(peer);
   return networks_.empty() || std::ranges::any_of(networks_, [&](const Network& each) {
            if (from.is_v4() != each.address.is_v4()) return false;
            return from.is_v4()

@@ -17,6 +17,7 @@ enum class Kind : std::uint8_t {
   location = 6,
   done = 7,
   push = 8,
+  auth = 9,
 };
 constexpr std::uint8_t flag_wait = 1, flag_locate = 2, flag_metadata = 4, flag_follow = 8;
 constexpr std::uint32_t greeting_magic = 0x4e545257;  // "WRTN"
@@ -93,6 +94,12 @@ Writer body(const Push& m) {
   return out;
 }
 
+Writer body(const Auth& m) {
+  Writer out = begin(Kind::auth, 0, m.index);
+  out.number(static_cast<std::uint32_t>(m.step)).append(m.bytes);
+  return out;
+}
+
 // The header of a message; the parsers below read the rest.
 struct Header {
   std::uint8_t flags = 0;
@@ -160,6 +167,14 @@ Message read_push(Reader& in, const Header& header) {
   return m;
 }
 
+Message read_auth(Reader& in, const Header& header) {
+  Auth m;
+  m.index = header.index;
+  m.step = static_cast<Auth::Step>(in.number<std::uint32_t>());
+  std::ranges::copy(in.take(m.bytes.size()), m.bytes.begin());
+  return m;
+}
+
 struct Row {
   std::uint8_t flags;  // flags that this kind may have
   Message (*read)(Reader&, const Header&);
@@ -174,6 +189,7 @@ constexpr Row rows[] = {
     {0, read_location},
     {0, read_done},
     {0, read_push},
+    {0, read_auth},
 };
 
 bool sound(const Request& m) {
@@ -188,6 +204,9 @@ bool sound(const Location& m) { return m.sources.size() <= most_sources; }
 bool sound(const Push& m) {
   const std::size_t expected = m.metadata_bytes <= most_pushed_metadata ? m.metadata_bytes : 0;
   return !m.name.empty() && m.name.size() <= most_name_bytes && m.metadata.size() == expected;
+}
+bool sound(const Auth& m) {
+  return m.index == 0 && m.step >= Auth::Step::hello && m.step <= Auth::Step::welcome;
 }
 bool sound(const auto&) { return true; }
 

@@ -7,6 +7,7 @@
 // message or several (a batch of requests, say). The parser accepts only what encode() can write.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -111,7 +112,17 @@ struct Push {
   bool operator==(const Push&) const = default;
 };
 
-using Message = std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push>;
+// AUTH: one step of the exchange in which both ends show that they know the token (admission.hpp). Index 0.
+struct Auth {
+  enum class Step : std::uint32_t { hello = 1, challenge = 2, proof = 3, welcome = 4 };
+  std::uint32_t index = 0;
+  Step step = Step::hello;
+  std::array<std::byte, 32> bytes = {};
+  bool operator==(const Auth&) const = default;
+};
+
+using Message =
+    std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push, Auth>;
 
 std::uint32_t index_of(const Message&);
 // Texts, names and metadata must be within their limits.

@@ -38,6 +38,8 @@ Options:
   --count N           how often bench fetches (100)
   -h, --help          show this help
 
+WEIR_TENSOR_TOKEN is the token of a hub that asks for one.
+
 Examples:
   $ weir tensor ls rdma://10.0.0.1:7800
   $ weir tensor get rdma://10.0.0.1:7800 layer1.w -o w.npy
@@ -229,7 +231,9 @@ int tensor(std::span<const std::string> arguments) {
   const auto provider = tensor::names_rdma(request->address)
                             ? rdma::load_provider(options)
                             : rdma::fail(rdma::Errc::no_device, "the address does not ask for RDMA");
-  const auto peer = tensor::Peer::connect(request->address, provider);
+  tensor::PeerSettings settings;
+  settings.token = variable("WEIR_TENSOR_TOKEN");
+  const auto peer = tensor::Peer::connect(request->address, provider, settings);
   if (!peer)
     return complain("tensor", said(peer.error()), peer.error().code == tensor::Errc::bad_address ? 2 : 1);
   if (request->action == "ls") return list(**peer, *request);

@@ -19,6 +19,10 @@ constexpr TextRow texts[] = {
     {"push_names", [](auto& o) -> std::string& { return o.hub.push.names; }},
     {"push_from", [](auto& o) -> std::string& { return o.hub.push.from; }},
 };
+// Of both, whichever the options are used for.
+void set_token(weir_tensor_options& options, std::string_view token) {
+  options.hub.access.token = options.peer.token = token;
+}
 
 struct Row {
   std::string_view name;
@@ -30,6 +34,7 @@ constexpr Row rows[] = {
     {"keep", [](auto& o, auto n) { o.hub.keep = static_cast<std::uint32_t>(n); }, most_32},
     {"max_connections", [](auto& o, auto n) { o.hub.max_connections = static_cast<std::uint32_t>(n); },
      65536},
+    {"open", [](auto& o, auto n) { o.hub.access.open = n != 0; }, 1},
     {"push_bytes", [](auto& o, auto n) { o.hub.push.bytes = n; }, most_64},
     {"push_bytes_per_peer", [](auto& o, auto n) { o.hub.push.bytes_per_peer = n; }, most_64},
     {"max_bytes", [](auto& o, auto n) { o.peer.limits.max_bytes = n; }, most_64},
@@ -55,6 +60,7 @@ int report(weir_tensor_error* to, const Error& error) {
 Result<void> set(weir_tensor_options& options, std::string_view name, std::string_view value) {
   if (const TextRow* text = std::ranges::find(texts, name, &TextRow::name); text != std::end(texts))
     return text->at(options) = value, Result<void>();
+  if (name == "token") return set_token(options, value), Result<void>();
   if (name == "rdma.provider") {
     if (const auto choice = rdma::parse_provider_choice(value); !choice)
       return fail(Errc::bad_address, choice.error().what);

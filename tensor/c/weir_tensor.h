@@ -92,6 +92,8 @@ typedef struct weir_tensor_array {
 /* Settings by name. Passing NULL for options means all defaults.
  *   keep              (hub; 2) superseded versions of a name that slow readers may hold
  *   max_connections   (hub; 1024)
+ *   token             (hub, peer; none) both must have the same; a hub without one serves its own host only
+ *   open              (hub; 0) 1: serve every host without a token
  *   push_names        (hub; none) names that peers may push, comma-separated; NAME* matches all that begin so
  *   push_from         (hub; all peers) who may push: ADDRESS or ADDRESS/BITS, comma-separated
  *   push_bytes        (hub; 1073741824) limit for all pushed versions together

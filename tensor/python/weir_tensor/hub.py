@@ -128,6 +128,7 @@ class Hub:
 
 def listen(address: str, **settings) -> Hub:
     """Opens a hub at rdma://HOST:PORT, tcp://HOST:PORT or several separated by commas; rdma://HOST:PORT?fallback=tcp listens
-    for both at one port. Port 0 picks a free one: see `hub.address`. Settings: keep, max_connections; for pushes by peers:
+    for both at one port. Port 0 picks a free one: see `hub.address`. Without token="..." the hub serves programs of this
+    host, and others only with open=True. Further settings: keep, max_connections; for pushes by peers:
     push_names ("grad/*,status"; default none), push_from ("10.0.0.0/8"; default all peers), push_bytes, push_bytes_per_peer."""
     return Hub(address, **settings)

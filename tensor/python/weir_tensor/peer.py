@@ -246,6 +246,7 @@ class Peer:
 
 def connect(address: str, **settings) -> Peer:
     """A reader of the hub at rdma://HOST:PORT or tcp://HOST:PORT. rdma://HOST:PORT?fallback=tcp uses TCP if RDMA does not
-    answer, and says so on stderr and in `stats()["transport"]`. Settings: max_bytes, read_from_bytes, spare_bytes,
+    answer, and says so on stderr and in `stats()["transport"]`. token="..." is that of a hub that has one. Further
+    settings: max_bytes, read_from_bytes, spare_bytes,
     connect_timeout_ms."""
     return Peer(address, **settings)

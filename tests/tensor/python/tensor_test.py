@@ -376,6 +376,21 @@ class Transports(unittest.TestCase):
             self.assertIn("Unreachable", connect(address).stderr)
 
 
+class Tokens(unittest.TestCase):
+    def test_are_asked_for_and_must_be_right(self):
+        with weir_tensor.listen("tcp://127.0.0.1:0", token="secret", open=True) as hub:
+            hub.publish("a", sample((3,), "int8"))
+            with weir_tensor.connect(hub.address, token="secret") as peer:
+                numpy.testing.assert_array_equal(peer.fetch("a"), sample((3,), "int8"))
+            with weir_tensor.connect(hub.address) as peer, self.assertRaisesRegex(weir_tensor.Refused, "token"):
+                peer.fetch("a")
+            with self.assertRaisesRegex(weir_tensor.Refused, "token is wrong"):
+                weir_tensor.connect(hub.address, token="other")
+            listed = subprocess.run([os.environ["WEIR"], "tensor", "ls", hub.address], capture_output=True, text=True,
+                                    env={**os.environ, "WEIR_TENSOR_TOKEN": "secret"})
+            self.assertIn("int8 (3)", listed.stdout, listed.stderr)
+
+
 class Pushes(unittest.TestCase):
     def setUp(self):
         self.hub = weir_tensor.listen("rdma://127.0.0.1:0", push_names="grad/*,model", push_from="127.0.0.0/8",
