@@ -143,7 +143,7 @@ core_model = "generic-32m"
 }
 
 TEST(NetworkFile, built_in_models_read_without_complaint) {
-  EXPECT_EQ(built_in_models().size(), 15u);
+  EXPECT_EQ(built_in_models().size(), 25u);
   for (const auto& model : built_in_models()) {
     EXPECT_FALSE(model.source.empty()) << model.name;
     EXPECT_GT(model.buffer_bytes, model.reserved_bytes) << model.name;
