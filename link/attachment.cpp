@@ -57,7 +57,8 @@ Attachment::Attachment(SlotDirectory::Claim claim, std::shared_ptr<ProgressThrea
       listener_(std::move(claim.listener)),
       number_(std::move(claim.number)),
       progress_(std::move(progress)),
-      greeting_(std::move(options.greeting)) {
+      greeting_(std::move(options.greeting)),
+      look_interval_(options.look_interval) {
   for (auto& [kind, handler] : options.messages) on_message(kind, std::move(handler));
   for (auto& handler : options.gone) on_gone(std::move(handler));
   fork_registration_.emplace(static_cast<ForkAware&>(*this));
@@ -77,6 +78,7 @@ Result<void> Attachment::begin() {
   // accept_some() may already be running. It reads the key only after it pauses, on the
   // thread that runs this.
   progress_->post([this, listening = *key] { listener_key_ = listening; });
+  progress_->at(Clock::now() + look_interval_, [this] { look_at_directory(); });
   return {};
 }
 
@@ -136,6 +138,11 @@ void Attachment::on_message(std::uint16_t kind, MessageHandler handler) {
 void Attachment::on_gone(GoneHandler handler) {
   const std::scoped_lock hold(mutex_);
   gone_handlers_.push_back(std::make_shared<const GoneHandler>(std::move(handler)));
+}
+
+void Attachment::on_restored(RestoredHandler handler) {
+  const std::scoped_lock hold(mutex_);
+  restored_handlers_.push_back(std::move(handler));
 }
 
 Result<void> Attachment::watch(int fd, FdHandler on_readable) {

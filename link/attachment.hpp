@@ -48,6 +48,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   NeighbourPtr connected(Slot slot) const override;
   void on_message(std::uint16_t kind, MessageHandler handler) override;
   void on_gone(GoneHandler handler) override;
+  void on_restored(RestoredHandler handler) override;
   Result<void> watch(int fd, FdHandler on_readable) override;
   void unwatch(int fd) override;
   void heed(int fd, bool readable) override;
@@ -79,6 +80,10 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
 
   Attachment(SlotDirectory::Claim claim, std::shared_ptr<ProgressThread> progress, Options options);
   Result<void> begin();
+
+  // Our name in the directory (restore.cpp).
+  void look_at_directory();
+  bool restore();
 
   // Neighbours that connect to us (accept.cpp).
   void accept_some();
@@ -116,6 +121,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   UniqueFd number_;  // SlotDirectory::Claim::number
   std::shared_ptr<ProgressThread> progress_;
   Greeting greeting_;
+  const std::chrono::milliseconds look_interval_;
   std::uint64_t incarnation_ = 0;
   std::shared_ptr<Loopback> self_;
   ProgressThread::Key listener_key_ = 0;
@@ -131,6 +137,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   std::set<Connection::Ptr> connections_;  // every one with an open socket, for a forked child to close
   std::array<MessageHandler, kind::end> handlers_;  // each written once and then only called
   std::vector<std::shared_ptr<const GoneHandler>> gone_handlers_;
+  std::vector<RestoredHandler> restored_handlers_;
   std::unordered_map<int, ProgressThread::Key> watched_;
 
   std::optional<ForkRegistration> fork_registration_;

@@ -118,6 +118,7 @@ using NeighbourPtr = std::shared_ptr<Neighbour>;
 using MessageHandler = std::function<void(const NeighbourPtr&, Message&&)>;
 using GoneHandler = std::function<void(const NeighbourPtr&)>;
 using FdHandler = std::function<void()>;
+using RestoredHandler = std::function<void()>;
 
 // One attachment of this process to the host.
 class SameHostLink {
@@ -131,6 +132,8 @@ class SameHostLink {
     // a kind without a handler fails at its sender with errc::function_not_supported.
     std::vector<std::pair<std::uint16_t, MessageHandler>> messages = {};
     std::vector<GoneHandler> gone = {};
+    // How often to look whether somebody has removed the directory, which is then made anew.
+    std::chrono::milliseconds look_interval{5000};
   };
   // The folder of this network namespace (link/network_namespace.hpp) in $WEIR_RUNTIME_DIR, or in
   // /dev/shm/weir-<uid>: chosen by the caller at the edge, passed in as Options::directory.
@@ -162,6 +165,9 @@ class SameHostLink {
                              std::function<void(Result<NeighbourPtr>)> done) = 0;
   // The neighbour in that slot if a connection exists already. Never blocks.
   virtual NeighbourPtr connected(Slot) const = 0;
+
+  // Called after the directory was removed and made anew, to write there again what was registered.
+  virtual void on_restored(RestoredHandler) {}
 
   // Handlers are installed before they can be needed, one for each kind; replacing one is an error (assert).
   virtual void on_message(std::uint16_t kind, MessageHandler) = 0;

@@ -293,6 +293,27 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
   return failure(vanished, "the runtime directory " + path + " keeps being removed; " + elsewhere);
 }
 
+bool SlotDirectory::has_name(Slot slot) const {
+  struct stat status{};
+  return ::fstatat(directory_.get(), slot_name(slot).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ||
+         errno != ENOENT;
+}
+
+Result<UniqueFd> SlotDirectory::restore(Slot slot) {
+  auto fresh = open(path_);
+  if (!fresh) return std::unexpected(fresh.error());
+  auto lock = FileLock::take(fresh->directory_.get(), lock_name, path_);
+  if (!lock) return std::unexpected(lock.error());
+  fresh->sweep_dead();
+  auto listener = fresh->listen_as(slot);
+  // Other threads may be using the descriptor, so it changes in place.
+  if (listener && ::dup3(fresh->directory_.get(), directory_.get(), O_CLOEXEC) < 0)
+    return failure_errno(errno, "cannot keep " + path_ + " open");
+  const std::lock_guard names(names_->mutex);
+  names_->settled = false;
+  return listener;
+}
+
 void SlotDirectory::release(Slot slot) {
   if (!directory_) return;
   auto lock = FileLock::take(directory_.get(), lock_name, path_);

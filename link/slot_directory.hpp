@@ -44,6 +44,12 @@ class SlotDirectory {
   // The slots that have a name, of the living and of those whose end nobody has cleaned up yet.
   std::vector<Slot> named() const;
 
+  // Whether our slot still has its name in the directory: somebody may have removed it, or the directory.
+  bool has_name(Slot slot) const;
+  // Gives it the name again, in the directory or in a new one at its path, and returns the new listener.
+  // errc::file_exists: another process has taken the slot there.
+  Result<UniqueFd> restore(Slot slot);
+
   // Our root directory was changed (chroot), so that no socket in it can be named any more.
   bool out_of_sight() const;
 

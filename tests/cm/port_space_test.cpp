@@ -273,6 +273,20 @@ TEST_F(Ports, binding_does_not_look_at_the_ports_that_others_hold) {
   EXPECT_EQ(::read(watch.get(), &opened, sizeof opened), -1) << "somebody else's port was looked at";
 }
 
+TEST_F(Ports, what_is_bound_is_written_again_after_the_directory_was_cleared) {
+  const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+  ASSERT_TRUE(bound);
+  ASSERT_EQ(our_space_.listening(*bound), 0);
+  ASSERT_EQ(bind(our_space_, at("127.0.0.1", 7472)), 0);
+  std::filesystem::remove_all(directory_ + "/cm");
+  ASSERT_EQ(bind(their_space_, at("127.0.0.1", 7472)), 0);
+  our_space_.restore();
+  EXPECT_EQ(their_space_.find_listener(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+  EXPECT_EQ(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7472)), theirs_) << "it was quicker";
+  our_space_.release(*bound);
+  EXPECT_EQ(bind(their_space_, at("127.0.0.1", 7471)), 0);
+}
+
 TEST_F(Ports, a_port_leaves_nothing_behind_when_it_is_released) {
   for (const Endpoint& wanted : {at("127.0.0.1", 7471), at("127.0.0.2", 7471)}) {
     const auto bound = our_space_.bind(RDMA_PS_TCP, wanted, {});

@@ -74,6 +74,30 @@ TEST_F(LinkDirectory, what_other_layers_left_in_the_directory_goes_with_the_last
   EXPECT_FALSE(exists(directory()));
 }
 
+// As the end of a login session does it (RemoveIPC of logind.conf).
+TEST_F(LinkDirectory, that_was_removed_is_made_anew_and_its_processes_are_found) {
+  const auto old = attach({.look_interval = 1ms});
+  std::promise<void> restored;
+  old->on_restored([&] { restored.set_value(); });
+  std::filesystem::remove_all(directory());
+  ASSERT_EQ(restored.get_future().wait_for(20s), std::future_status::ready);
+  const auto fresh = attach();
+  EXPECT_EQ(connect(*fresh, old->slot())->slot(), old->slot());
+  EXPECT_EQ(old->occupied().size(), 2u);
+}
+
+TEST_F(LinkDirectory, that_has_lost_a_processs_name_gets_it_again) {
+  const auto old = attach({.look_interval = 1ms});
+  const auto fresh = attach();
+  std::promise<void> restored;
+  old->on_restored([&] { restored.set_value(); });
+  char name[16];
+  std::snprintf(name, sizeof name, "/slot-%04u", old->slot());
+  ASSERT_EQ(::unlink((directory() + name).c_str()), 0);
+  ASSERT_EQ(restored.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(connect(*fresh, old->slot())->slot(), old->slot());
+}
+
 // The list of names is kept while the directory does not change; its times are set here, so that they are
 // old.
 TEST_F(LinkDirectory, who_comes_and_goes_is_seen_although_the_list_is_kept) {

@@ -50,6 +50,7 @@ Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* man
     received(from, std::move(message));
   });
   link_.on_gone([this](const link::NeighbourPtr& who) { gone(who); });
+  link_.on_restored([this] { ports_.restore(); });
 }
 
 // An identifier that has its device gets that device's default protection domain, so that memory can be

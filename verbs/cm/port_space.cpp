@@ -218,9 +218,11 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   if (error == 0) error = unread;
   if (error != 0) return std::unexpected(error);
   const std::lock_guard guard(mutex_);
-  const auto written = write({mine, endpoint, self_, sharing, listening});
+  const Entry entry{mine, endpoint, self_, sharing, listening};
+  const auto written = write(entry);
   if (!written) return std::unexpected(written.error());
   Held& held = held_[mine];
+  held.entry = entry;
   held.file = *written;
   ++held.holders;
   return Binding{port_space, endpoint, sharing};
@@ -255,8 +257,22 @@ int PortSpace::listening(const Binding& binding) {
   const std::lock_guard guard(mutex_);
   const auto written = write(*entry);
   if (!written) return written.error();
-  if (const auto mine = held_.find(entry->name); mine != held_.end()) mine->second.file = *written;
+  if (const auto mine = held_.find(entry->name); mine != held_.end()) {
+    mine->second.entry = *entry;
+    mine->second.file = *written;
+  }
   return 0;
+}
+
+// A file of another owner stays: its process was quicker to bind the port in the new directory.
+void PortSpace::restore() {
+  const auto locked = lock();
+  if (!locked) return;
+  const std::lock_guard guard(mutex_);
+  for (auto& [name, held] : held_) {
+    if (const auto there = read(name); there || there.error() != 0) continue;
+    if (const auto written = write(held.entry)) held.file = *written;
+  }
 }
 
 // Works without a descriptor for the lock or for reading the file: a file that we wrote is ours.

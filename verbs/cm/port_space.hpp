@@ -63,6 +63,8 @@ class PortSpace {
   void release(const Binding& binding);
   // From now on find_listener() finds it. An errno: it does not.
   int listening(const Binding& binding);
+  // Somebody has removed the directory, and it has been made anew: what is bound is written there again.
+  void restore();
 
   // The owner of the address, or of a wildcard that covers it. Not verified to be alive.
   std::optional<PortOwner> find(std::uint16_t port_space, const Endpoint& destination) const;
@@ -81,7 +83,8 @@ class PortSpace {
     bool operator==(const FileId&) const = default;
   };
   struct Held {
-    FileId file;                // as we wrote it last
+    Entry entry;  // as we wrote it last
+    FileId file;
     std::uint32_t holders = 0;  // binds of ours that share it
   };
   link::Result<link::FileLock> lock() const;
