@@ -181,7 +181,7 @@ void ConnectionLife::on_failed(const ibv_wc& completion) {
       return peer_left(asio::error::eof, "the peer closed the connection");
     case IBV_WC_RETRY_EXC_ERR:
     case IBV_WC_RNR_RETRY_EXC_ERR:
-      return peer_left(Errc::connection_lost, "the peer is gone (" + status + ")");
+      return peer_left(Errc::connection_lost, why_lost(completion.status, status));
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_OP_ERR:

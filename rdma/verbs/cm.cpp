@@ -7,7 +7,9 @@
 #include <cstring>
 #include <sstream>
 
+#include "rdma/verbs/refusals.hpp"
 #include "rdma/verbs/rnr_timer.hpp"
+#include "rdma/verbs/verbs_shim.hpp"
 
 namespace weir::rdma {
 namespace {
@@ -36,8 +38,7 @@ std::string text(const Endpoint& address) {
 
 Result<EventChannel> EventChannel::create() {
   rdma_event_channel* raw = rdma_create_event_channel();
-  if (raw == nullptr)
-    return fail_os(Errc::device_error, "cannot create an RDMA event channel (is rdma_ucm loaded?)", errno);
+  if (raw == nullptr) return fail_os(Errc::device_error, why_no_events(errno, on_software_nic()), errno);
   EventChannel channel(raw);
   const int flags = fcntl(raw->fd, F_GETFL);
   if (flags < 0 || fcntl(raw->fd, F_SETFL, flags | O_NONBLOCK) < 0)

@@ -64,4 +64,22 @@ std::string why_refused(const std::string& address, int status) {
   return why;
 }
 
+std::string why_lost(ibv_wc_status status, const std::string& text) {
+  const std::string what =
+      status == IBV_WC_RNR_RETRY_EXC_ERR
+          ? "the peer was not ready to receive for too long: its program is stopped or overloaded"
+          : "the peer did not answer in time: its program has ended, is stopped or overloaded, or the "
+            "network "
+            "loses packets";
+  return what + " (" + text + ")";
+}
+
+std::string why_no_events(int error, bool software_nic) {
+  const std::string what = "cannot create an RDMA event channel";
+  if (error == EMFILE || error == ENFILE)
+    return what + ": no file descriptor is left; raise the limit of open files (ulimit -n)";
+  if (software_nic) return what + ": the software NIC did not start, and has said why on standard error";
+  return what + ": is the kernel module rdma_ucm loaded, and may this user open /dev/infiniband/rdma_cm?";
+}
+
 }  // namespace weir::rdma

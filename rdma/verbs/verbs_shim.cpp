@@ -47,6 +47,8 @@ std::string bind_verbs(void* ibverbs, void* rdmacm) {
   return missing;
 }
 
+bool on_software_nic() { return bound_peer_inside != nullptr; }
+
 bool peer_inside(ibv_qp* qp) {
   return qp != nullptr && bound_peer_inside != nullptr && bound_peer_inside(qp);
 }

@@ -11,6 +11,9 @@ namespace weir::rdma {
 // bound.
 std::string bind_verbs(void* ibverbs, void* rdmacm);
 
+// The libraries are Weir's.
+bool on_software_nic();
+
 // Whether destroying this queue pair would wait for a peer. Only on Weir's NIC, where the peer's process does
 // the work, and may be stopped in the middle of it; a NIC of its own never waits for anybody.
 bool peer_inside(ibv_qp* qp);
