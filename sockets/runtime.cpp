@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -27,6 +28,14 @@ Shared& shared() {
 }
 constinit std::atomic<Table*> the_table{nullptr};
 constinit std::atomic<std::uint32_t> generation{0};
+
+// A folder that somebody opened to others would otherwise turn RDMA off without a word.
+void complain_of_table(const std::string& why) {
+  if (why_not_private(settings().directory).empty())
+    trace("no connection changes carriers: %s", why.c_str());
+  else
+    std::fprintf(stderr, "weir sockets: no connection changes to RDMA: %s\n", why.c_str());
+}
 
 struct ThreadWaiter {
   std::unique_ptr<Waiter> waiter;
@@ -62,7 +71,7 @@ Table* table() {
     all.tried_table = true;
     std::string why;
     all.table = Table::open(settings().directory, why);
-    if (!all.table) trace("no connection changes carriers: %s", why.c_str());
+    if (!all.table) complain_of_table(why);
     the_table.store(all.table.get(), std::memory_order_release);
   }
   return all.table.get();

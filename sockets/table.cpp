@@ -83,12 +83,6 @@ void clear(Side& side) {
   for (auto& watcher : side.watchers) watcher.store(0);
 }
 
-bool is_ours_alone(const std::string& directory) {
-  struct stat info{};
-  return ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
-         (info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
-}
-
 void prepare(Layout& layout) {
   pthread_mutexattr_t shared;
   ::pthread_mutexattr_init(&shared);
@@ -163,15 +157,23 @@ static int open_locked(const std::string& directory) {
   return -1;
 }
 
+std::string why_not_private(const std::string& directory) {
+  struct stat info{};
+  if (::lstat(directory.c_str(), &info) != 0) return directory + ": " + std::strerror(errno);
+  if (!S_ISDIR(info.st_mode)) return directory + " is not a folder";
+  if (info.st_uid != ::geteuid()) return directory + " belongs to user " + std::to_string(info.st_uid);
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return directory + " is open to other users; chmod 700 " + directory;
+  return {};
+}
+
 std::unique_ptr<Table> Table::open(const std::string& directory, std::string& why) {
   // Two levels, because this user's runtime folder may be missing as well.
   const auto slash = directory.rfind('/');
   if (slash != std::string::npos && slash > 0) ::mkdir(directory.substr(0, slash).c_str(), 0700);
   ::mkdir(directory.c_str(), 0700);
-  if (!is_ours_alone(directory)) {
-    why = directory + " is not a folder of this user alone";
-    return nullptr;
-  }
+  why = why_not_private(directory);
+  if (!why.empty()) return nullptr;
   const int file = open_locked(directory);
   if (file < 0) {
     why = directory + "/table-4: " + std::strerror(errno);

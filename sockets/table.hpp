@@ -70,6 +70,9 @@ class Table {
   std::uint32_t process_ = max_processes;
 };
 
+// Why other users might reach into the folder, and the next step. Empty: it is this user's alone.
+std::string why_not_private(const std::string& directory);
+
 // Moves a descriptor to where programs that count theirs do not meet it, and has exec close it. Closes `fd`;
 // -1 if no descriptor is left.
 int out_of_the_way(int fd);

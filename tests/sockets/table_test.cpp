@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,17 @@ namespace {
 TEST(Table, a_limit_of_file_sizes_makes_it_unavailable_and_ends_no_program) {
   const weir::test::ScratchDirectory scratch;
   EXPECT_EXIT(open_with_small_files_only(scratch.file("lasting-sockets")), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(Table, a_folder_that_others_may_enter_is_refused_with_the_next_step) {
+  const weir::test::ScratchDirectory scratch;
+  const std::string directory = scratch.file("lasting-sockets");
+  ASSERT_EQ(::mkdir(directory.c_str(), 0700), 0);
+  EXPECT_EQ(why_not_private(directory), "");
+  ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
+  std::string why;
+  EXPECT_EQ(Table::open(directory, why), nullptr);
+  EXPECT_NE(why.find("open to other users; chmod 700 " + directory), std::string::npos) << why;
 }
 
 // The next process has the number of the one that was killed.
