@@ -93,9 +93,8 @@ void remove_folder(int directory, const char* name) {
 
 std::string why_without_number() {
   const std::string what =
-      "the names of all slots in this network namespace are taken, so programs of this user reach this one "
-      "by "
-      "RDMA, and programs of other users cannot reach this one";
+      "the names of all slots in this network namespace are taken; programs of this user reach this one by "
+      "RDMA, and programs of other users cannot";
   const auto holder = largest_other_holder(::geteuid(), slot_name_prefix);
   if (!holder) return what;
   const std::string process = holder->pid != 0 ? ", process " + std::to_string(holder->pid) : "";

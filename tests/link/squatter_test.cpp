@@ -72,7 +72,7 @@ TEST_F(SquattedSlots, leave_our_own_processes_to_each_other_and_name_the_squatte
   const auto one = attach();
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, AllOf(HasSubstr("user 1001, process " + std::to_string(squatter.pid()) + " holds 1023"),
-                          HasSubstr("other users cannot reach this one")));
+                          HasSubstr("programs of other users cannot")));
   const auto other = attach();
   EXPECT_NE(one->slot(), other->slot());
   EXPECT_EQ(one->number_descriptor(), -1);
