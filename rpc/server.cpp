@@ -20,6 +20,13 @@ namespace {
 constexpr std::uint32_t most_threads = 256;
 constexpr std::size_t most_leaving = 64;  // per thread, to be told why; further ones are closed at once
 
+// Of Transport::peer(): "tcp 2001:db8::1:4711" comes from 2001:db8::1, "unix /run/socket" from this host.
+std::string_view address_in(std::string_view peer) {
+  const std::size_t space = peer.find(' ');
+  if (space == peer.npos || peer.starts_with("unix ")) return peer.substr(0, space);
+  return peer.substr(space + 1, peer.rfind(':') - space - 1);
+}
+
 // A thread's share of the connections. Only that thread uses it, except for `chain` and `totals`.
 struct Lane {
   asio::io_context& io;
@@ -36,6 +43,9 @@ struct Lane {
 }  // namespace
 
 struct Server::State {
+  using Lack = transport::Newcomers::Lack;
+  using Room = transport::Newcomers::Room;
+
   State(asio::io_context& on, ServerOptions with)
       : options(std::move(with)), rules(std::make_shared<ServerRules>(options.limits, options.blocking)) {
     rules->authentication = options.authentication;
@@ -80,7 +90,8 @@ struct Server::State {
   // Call in the thread of `io`.
   void take(const std::shared_ptr<State>& self, asio::io_context& io, TransportPtr transport) {
     Lane& lane = **std::ranges::find(lanes, &io, [](const auto& one) { return &one->io; });
-    const bool full = open.fetch_add(1) >= options.limits.max_connections;
+    const bool full = open.fetch_add(1) >= options.limits.max_connections &&
+                      newcomers->make_room(Lack::place) == Room::none;
     if (full || draining.load()) {
       --open;
       ++refused;
@@ -89,8 +100,32 @@ struct Server::State {
     ++connections;
     const auto connection = make_connection(self, lane, std::move(transport));
     lane.connections.emplace(connection.get(), connection);
+    auto leave = [weak = std::weak_ptr(self), &lane, who = std::weak_ptr(connection)](Lack of) {
+      const auto work = [weak, &lane, who, of] {
+        const auto state = weak.lock();
+        const auto newcomer = who.lock();
+        if (state && newcomer) State::give_way(*state, lane, *newcomer, of);
+      };
+      if (!lane.io.get_executor().running_in_this_thread()) return asio::post(lane.io, work), Room::soon;
+      return work(), Room::now;
+    };
+    connection->is_newcomer(
+        newcomers->enter(address_in(std::as_const(*connection).transport().peer()), std::move(leave)));
     connection->start();
     watch(self, lane);
+  }
+
+  // For a client that comes when the server is full. It counts as refused in its place.
+  static void give_way(State& state, Lane& lane, ServerConnection& newcomer, Lack of) {
+    const auto found = lane.connections.find(&newcomer);
+    if (found == lane.connections.end()) return;
+    const std::shared_ptr<ServerConnection> connection = std::move(found->second);
+    lane.connections.erase(found);
+    --state.open;
+    ++state.refused;
+    if (of == Lack::descriptor || lane.leaving.size() >= most_leaving) return connection->stop();
+    lane.leaving.emplace(connection.get(), connection);
+    connection->dismiss({Errc::overloaded, "the server is full, and this connection had called nothing yet"});
   }
 
   void turn_away(const std::shared_ptr<State>& self, Lane& lane, TransportPtr transport, bool full) {
@@ -171,6 +206,8 @@ struct Server::State {
   std::vector<std::unique_ptr<Lane>> lanes;            // the io_context's lane, then the threads'
   std::vector<std::unique_ptr<ServerThread>> threads;  // destroyed before the lanes
   std::vector<std::unique_ptr<Listener>> listeners;
+  // Of all lanes: connections that have called nothing yet, or are not authenticated.
+  const std::shared_ptr<transport::Newcomers> newcomers = std::make_shared<transport::Newcomers>();
 
   // Changed by every thread when a connection begins or ends. `draining` is set before the threads are told
   // to drain or stop their connections, so that none takes a connection after that.
@@ -207,11 +244,12 @@ Result<std::string> Server::listen(const std::string& text) {
   if (!address) return std::unexpected(address.error());
   if (address->fallback)
     return fail(Errc::bad_address, text + ": ?fallback= is for clients; a server listens at both addresses");
-  auto listener =
-      rpc::listen(state_->lanes[0]->io, *address, state_->options.transport, state_->all_threads(),
-                  [weak = std::weak_ptr(state_)](asio::io_context& io, TransportPtr transport) {
-                    if (const auto state = weak.lock()) state->take(state, io, std::move(transport));
-                  });
+  auto listener = rpc::listen(
+      state_->lanes[0]->io, *address, state_->options.transport, state_->all_threads(),
+      [weak = std::weak_ptr(state_)](asio::io_context& io, TransportPtr transport) {
+        if (const auto state = weak.lock()) state->take(state, io, std::move(transport));
+      },
+      state_->newcomers);
   if (!listener) return std::unexpected(std::move(listener.error()));
   state_->listeners.push_back(std::move(*listener));
   return state_->listeners.back()->address().text();

@@ -37,14 +37,14 @@ bool ServerConnection::authenticate(std::string token) {
     identity_ = std::make_shared<const Identity>(std::move(*identity));
     set_frame_limits(with_items(limits_.frame, limits_.stream_window_bytes));
     refusal_.reset();
+    stay_.settle();
     return true;
   }
   if (identity_ != nullptr) {
     refusal_ = std::move(identity.error());
     return true;
   }
-  on_nonsense(identity.error());
-  close_gracefully(identity.error());
+  dismiss(identity.error());
   return false;
 }
 

@@ -46,10 +46,7 @@ void ServerConnection::check_memory() {
     return give_up(Errc::overloaded, "the server has no memory left for what this client sends or asks for");
 }
 
-void ServerConnection::give_up(Errc code, const char* why) {
-  on_nonsense({code, why});
-  close_gracefully({code, why});
-}
+void ServerConnection::give_up(Errc code, const char* why) { dismiss({code, why}); }
 
 void ServerConnection::look(PeerWatch::TimePoint now) {
   if (!is_open()) return;

@@ -87,8 +87,7 @@ bool ServerConnection::handle(Frame& frame) {
 }
 
 bool ServerConnection::refuse(const std::string& why) {
-  on_nonsense({Errc::protocol, why});
-  close_gracefully({Errc::protocol, why});
+  dismiss({Errc::protocol, why});
   return false;
 }
 
@@ -115,6 +114,7 @@ void ServerConnection::request(Frame& frame) {
     return reply_error(
         id, {Errc::draining, "the server takes no new calls; this one did not run: connect to another"});
   if (rules_->authentication.authenticate && identity_ == nullptr && !authenticate({})) return;
+  stay_.settle();
   const Registered* method = rules_->registry.find(frame.header.method);
   if (method == nullptr)
     return reply_error(id, {Errc::unknown_method,
@@ -304,6 +304,7 @@ void ServerConnection::on_nonsense(const Error& why) {
 }
 
 void ServerConnection::on_end(const Error&) {
+  stay_.settle();
   deadlines_.cancel();
   held_.clear();
   cancel_all();
@@ -330,6 +331,10 @@ void ServerConnection::drain() {
 
 void ServerConnection::turn_away(const Error& why) {
   start();
+  dismiss(why);
+}
+
+void ServerConnection::dismiss(const Error& why) {
   on_nonsense(why);
   close_gracefully(why);
 }

@@ -33,6 +33,7 @@
 #include "rpc/server/peer_watch.hpp"
 #include "rpc/server/registry.hpp"
 #include "rpc/server/thread_turns.hpp"
+#include "transport/newcomers.hpp"
 
 namespace weir::rpc {
 
@@ -101,6 +102,10 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
 
   // Called instead of start(): the client learns why, and nothing that it sends is processed.
   void turn_away(const Error& why);
+  // The same for a connection that has started.
+  void dismiss(const Error& why);
+  // Call before start(). The stay ends with the first call, of a client that is authenticated if it must be.
+  void is_newcomer(transport::Newcomers::Stay stay) { stay_ = std::move(stay); }
   // Takes no new requests. The client is told, and closes when it has the replies that it waits for.
   void drain();
   // Stops now: running calls are cancelled.
@@ -178,6 +183,7 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
   std::size_t recent_cost_ = 0;  // of the last requests, the last most
   bool in_turns_ = false;        // the first of held_ has its turn there
   AgreedSchemas schemas_;
+  transport::Newcomers::Stay stay_;
   PeerWatch watch_;
   std::uint64_t requests_ = 0;
   bool reading_ = true;

@@ -20,6 +20,7 @@
 #include "transport/handshake_places.hpp"
 #include "transport/tcp_pacing.hpp"
 #include "transport/unix_socket.hpp"
+#include "transport/waiting_client.hpp"
 
 namespace weir::rpc {
 
@@ -107,7 +108,7 @@ struct Bound {
 class SocketListener final : public Listener, public Poller::Watcher {
  public:
   SocketListener(asio::io_context& io, Bound bound, Address address, std::shared_ptr<asio::ssl::context> tls,
-                 Threads threads, Accepted accepted)
+                 Threads threads, Accepted accepted, std::shared_ptr<transport::Newcomers> newcomers)
       : poller_(Poller::of(io)),
         fd_(std::move(bound.fd)),
         file_(std::move(bound.file)),
@@ -116,6 +117,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
         pacing_(fd_.get()),
         secure_(tls != nullptr),
         taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
+        newcomers_(std::move(newcomers)),
         reserve_(open_reserve()),
         pause_(io) {}
   ~SocketListener() override { close(); }
@@ -147,7 +149,13 @@ class SocketListener final : public Listener, public Poller::Watcher {
       OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
         const bool no_descriptor = errno == EMFILE || errno == ENFILE;
-        if (no_descriptor && turn_one_away()) continue;
+        if (no_descriptor && !transport::client_waits(fd_.get())) return;
+        if (no_descriptor) {
+          const auto room = newcomers_->make_room(transport::Newcomers::Lack::descriptor);
+          if (room == transport::Newcomers::Room::now) continue;
+          if (room == transport::Newcomers::Room::soon) return pause(std::chrono::milliseconds(1));
+          if (turn_one_away()) continue;
+        }
         if (no_descriptor || errno == ENOBUFS || errno == ENOMEM) pause(std::chrono::milliseconds(100));
         return;
       }
@@ -210,7 +218,8 @@ class SocketListener final : public Listener, public Poller::Watcher {
   std::size_t turn_ = 0;
   const bool secure_;
   const std::shared_ptr<const Taker> taker_;  // accepted sockets hold it until handed on
-  OwnedFd reserve_;                           // used to tell a client that no descriptor is left
+  const std::shared_ptr<transport::Newcomers> newcomers_;
+  OwnedFd reserve_;  // used to tell a client that no descriptor is left
   asio::steady_timer pause_;
 };
 
@@ -257,7 +266,8 @@ Result<Bound> bind_unix(const Address& address) {
 
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
                                          const TransportOptions& options, const Listener::Threads& threads,
-                                         Listener::Accepted accepted) {
+                                         Listener::Accepted accepted,
+                                         std::shared_ptr<transport::Newcomers> newcomers) {
   if (address.scheme == Scheme::rdma || address.scheme == Scheme::rdma_tls)
     return listen_rdma(io, address, options, threads, std::move(accepted));
   std::shared_ptr<asio::ssl::context> tls;
@@ -284,7 +294,7 @@ Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& ad
   }
   if (!bound) return std::unexpected(std::move(bound.error()));
   auto listener = std::make_shared<SocketListener>(io, std::move(*bound), std::move(known), std::move(tls),
-                                                   threads, std::move(accepted));
+                                                   threads, std::move(accepted), std::move(newcomers));
   if (!listener->start()) return refused(address, "epoll_ctl", errno);
   return std::make_unique<Handle>(std::move(listener));
 }

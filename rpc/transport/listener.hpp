@@ -14,6 +14,7 @@
 #include "rpc/address.hpp"
 #include "rpc/transport/transport.hpp"
 #include "rpc/transport_options.hpp"
+#include "transport/newcomers.hpp"
 
 namespace weir::rpc {
 
@@ -33,10 +34,12 @@ class Listener {
 };
 
 // `accepted` may run for connections until the listener is destroyed, and after that for those that were
-// being made at that time. A unix socket's file is removed with the listener.
+// being made at that time. A unix socket's file is removed with the listener. When there are no descriptors,
+// one of `newcomers` makes room.
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
                                          const TransportOptions& options, const Listener::Threads& threads,
-                                         Listener::Accepted accepted);
+                                         Listener::Accepted accepted,
+                                         std::shared_ptr<transport::Newcomers> newcomers);
 
 // For listener.cpp.
 Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Address& address,

@@ -86,6 +86,13 @@ class Stranger {
     });
     return cause;
   }
+  // Whether call 1 had a result.
+  bool is_answered() {
+    bool answered = false;
+    each_reply(
+        [&](const FrameHeader& header) { answered = answered || (header.id == 1 && header.status == 0); });
+    return answered;
+  }
   // Errors of calls.
   int replies_that_say(Errc code) {
     int count = 0;
@@ -314,6 +321,93 @@ TEST_P(Strangers, who_does_nothing_makes_room_for_who_does) {
   run_until([this] { return server->open() == 0; });  // whether they close or not
   expect_service();
 }
+
+struct SilentCrowd : Strangers {
+  static constexpr std::uint32_t seats = 4;
+  std::list<Stranger> silent;
+  void start_with_few_seats(ServerOptions options = {}) {
+    options.limits.max_connections = seats;
+    start(std::move(options));
+  }
+  void silent_ones_come() {
+    for (std::uint32_t i = 0; i < 5 * seats; ++i) silent.emplace_back(address).connects();
+  }
+};
+
+TEST_P(SilentCrowd, leaves_first_however_often_it_comes) {
+  start_with_few_seats();
+  for (int round = 0; round < 5; ++round) {
+    silent.clear();
+    silent_ones_come();
+    expect_service();
+  }
+}
+
+// Connections are dealt in turn, so the oldest of three is in the other thread than the fourth.
+TEST_P(SilentCrowd, makes_room_for_a_client_of_another_thread) {
+  ServerOptions options;
+  options.threads = 2;
+  options.limits.max_connections = 3;
+  start(std::move(options));
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    silent.emplace_back(address).connects();
+    run_until([&] { return server->open() == i; });
+  }
+  expect_service();
+  run_until([&] { return silent.front().is_left(); });
+  EXPECT_FALSE(silent.back().is_left());
+}
+
+TEST_P(SilentCrowd, disturbs_no_client_that_has_called) {
+  start_with_few_seats();
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+    silent_ones_come();
+    while (server->stats().refused < 4 * seats) co_await asio::post(io, asio::use_awaitable);
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+  });
+}
+
+TEST_P(SilentCrowd, is_told_why_it_has_to_leave) {
+  start_with_few_seats();
+  silent_ones_come();
+  EXPECT_EQ(end_of(silent.front()), Errc::overloaded);
+}
+
+TEST_P(SilentCrowd, may_say_anything_but_who_it_is) {
+  ServerOptions options;
+  options.authentication.authenticate = ask_for_alice;
+  start_with_few_seats(std::move(options));
+  FrameHeader ping;
+  ping.kind = FrameKind::ping;
+  const Bytes bytes = frame_of(ping, {});
+  silent_ones_come();
+  for (Stranger& each : silent) each.says(bytes.span());
+  ConnectOptions known = connect_options();
+  known.token = [] { return std::string("alice"); };
+  run([&]() -> asio::awaitable<void> {
+    auto client = co_await connect(address, known);
+    EXPECT_TRUE(co_await client->call<shop::nothing>());
+  });
+}
+
+TEST_P(SilentCrowd, leaves_a_server_without_descriptors_first) {
+  start({});
+  Stranger quiet(address), caller(address);
+  quiet.connects();
+  run_until([&] { return server->open() == 1; });
+  std::vector<int> all;
+  for (int fd = 0; (fd = fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;) all.push_back(fd);
+  ASSERT_EQ(errno, EMFILE);
+  Bytes body;
+  MsgpackWriter(body).array(0);
+  caller.connects().says(frame_of(request_of<shop::nothing>(), body.span()).span());
+  run_until([&] { return caller.is_left() || caller.is_answered(); });
+  for (const int fd : all) close(fd);
+  EXPECT_TRUE(caller.is_answered());
+  EXPECT_TRUE(quiet.is_left());
+}
+INSTANTIATE_TEST_SUITE_P(Over, SilentCrowd, testing::Values("tcp"), testing_support::transport_name);
 
 TEST_P(Strangers, a_quiet_client_keeps_its_connection) {
   ServerOptions options;
