@@ -65,13 +65,15 @@ endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/_weir DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
   COMPONENT nic)
 
-# The server's configuration is in /etc where the prefix is /usr, as in a package, and everywhere an example.
+# The server's configuration is in /etc where the prefix is /usr, as in a package, and everywhere an example. In /etc it may hold
+# a password: only root reads it, and systemd hands it to the service (LoadCredential).
 set(packages ${PROJECT_SOURCE_DIR}/cmake/packages)
 install(FILES ${packages}/weir-server.service DESTINATION lib/systemd/system COMPONENT server)
 install(FILES ${packages}/weir-server.conf ${packages}/weir-server-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weir-server/examples COMPONENT server)
 install(CODE "
   if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")
-    file(INSTALL \"${packages}/weir-server.conf\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/../etc/weir\")
+    file(INSTALL \"${packages}/weir-server.conf\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/../etc/weir\"
+      PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ)
   endif()" COMPONENT server)
 
 # C++: headers below include/weir, in folders as here, so that their includes of each other hold.

@@ -105,7 +105,7 @@ class Packages(unittest.TestCase):
     def test_2_the_server_has_its_unit_and_configuration(self):
         self.install("weir-server", "weir")
         self.assertTrue((ROOT / "etc/weir/weir-server.conf").exists())
-        self.assertIn("ExecStart=weir-server /etc/weir/weir-server.conf",
+        self.assertIn("ExecStart=weir-server ${CREDENTIALS_DIRECTORY}/weir-server.conf",
                       (ROOT / "usr/lib/systemd/system/weir-server.service").read_text())
         self.assertIn("/etc/weir/weir-server.conf", (ROOT / "var/lib/dpkg/info/weir-server.conffiles").read_text())
         ways_in.tries_the_server(self, self.installed, "/etc/weir/weir-server.conf", ROOT / "data")

@@ -53,6 +53,13 @@ class Unpacked(unittest.TestCase):
         self.assertEqual(seen["./etc/weir/weir-server.conf"], "weir-server")
         self.assertEqual(seen["./usr/lib/systemd/system/weir-server.service"], "weir-server")
 
+    def test_only_root_reads_the_servers_configuration(self):
+        listed = subprocess.run(["dpkg-deb", "--contents", self.debs["weir-server"]], check=True, capture_output=True, text=True).stdout
+        line = next(line for line in listed.splitlines() if line.endswith("/etc/weir/weir-server.conf"))
+        self.assertRegex(line, r"^-rw-r----- root/root ")
+        unit = (HERE / "root/usr/lib/systemd/system/weir-server.service").read_text()
+        self.assertIn("LoadCredential=weir-server.conf:/etc/weir/weir-server.conf", unit)
+
     def test_the_nic_runs_there(self):
         ways_in.tries_the_nic(self, self.installed)
         self.assertIn("Usage: weir plan", self.installed.run("weir", "help", "plan"))
