@@ -32,6 +32,13 @@ struct Blob {
   static Blob* make(std::size_t size, std::size_t capacity) {
     return new (allocate(sizeof(Blob) + capacity)) Blob{1, size, capacity};
   }
+  // Likewise, empty, and as large as the heap makes it anyway.
+  static Blob* make_roomy(std::size_t capacity) {
+    Blob* const block = make(0, capacity);
+    block->capacity = kv::heap_size(block) - sizeof(Blob);
+    return block;
+  }
+  std::size_t memory() const { return sizeof(Blob) + capacity; }
   // For a block that is not shared. Callers with its old address must use the returned one.
   static Blob* with_capacity(Blob* unshared, std::size_t capacity) {
     auto* const grown = static_cast<Blob*>(resized(unshared, sizeof(Blob) + capacity));

@@ -34,6 +34,15 @@ void* or_bad_alloc(void* at) {
 
 }  // namespace
 
+std::size_t heap_size(const void* piece) {
+  return ::malloc_usable_size(const_cast<void*>(piece));  // NOLINT: it only reads
+}
+
+std::size_t heap_size(const std::string& text) {
+  static const std::size_t inside = std::string().capacity();
+  return text.capacity() > inside ? heap_size(static_cast<const void*>(text.data())) : 0;
+}
+
 #if defined(WEIR_SANITIZERS_HEAP)
 
 std::size_t used_memory() { return __sanitizer_get_current_allocated_bytes(); }

@@ -10,10 +10,16 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace weir::kv {
 
 std::size_t used_memory();  // takes a few nanoseconds
+
+// What the heap has given for this piece, which is more than was asked for; 0: null.
+std::size_t heap_size(const void* piece);
+// What the heap holds for a text, beside the object itself.
+std::size_t heap_size(const std::string& text);
 
 // For memory that will be resized: the heap grows a large piece in place if it can, and copies it otherwise.
 // Both throw std::bad_alloc; resized() then keeps the old piece.

@@ -32,6 +32,11 @@ std::int64_t AppendOnly::rewriting_for_s() const {
   return rewriting() ? (server_.now_ms - run_began_ms_) / 1000 : -1;
 }
 
+std::size_t AppendOnly::memory_of_rewrite() const {
+  if (!rewriting()) return 0;
+  return run_->memory() + (snapshot_ == nullptr ? 0 : snapshot_->memory());
+}
+
 std::expected<LoadResult, std::string> AppendOnly::start(const std::function<bool()>& go_on) {
   auto files = LogFiles::open(server_.settings, server_.surroundings.disk);
   if (!files) return std::unexpected(std::move(files.error()));
@@ -378,6 +383,7 @@ std::optional<LogPositions> positions(const AppendOnly& log) {
   if (!log.on()) return std::nullopt;
   return LogPositions{log.position(), log.writer().synced_position(), log.has_base()};
 }
+LogMemory memory(const AppendOnly& log) { return {log.writer().gathered_memory(), log.memory_of_rewrite()}; }
 void give_up_waiting(const AppendOnly& log, Client& client) { log.give_up_waiting(client); }
 std::expected<void, std::string> begin_anew(AppendOnly& log) { return log.begin_anew(); }
 void turn_off(AppendOnly& log) { log.turn_off(); }

@@ -99,6 +99,7 @@ class AppendOnly {
   };
   const State& state() const { return state_; }
   bool rewriting() const { return run_ != nullptr; }
+  std::size_t memory_of_rewrite() const;
   bool rewrite_scheduled() const { return scheduled_; }
   std::int64_t rewriting_for_s() const;  // -1: no rewrite is running
   const LogWriter& writer() const { return writer_; }

@@ -1,6 +1,7 @@
 // What the server needs from its log while it serves. This header depends on neither.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
@@ -28,6 +29,11 @@ struct LogPositions {
   bool has_base;
 };
 std::optional<LogPositions> positions(const AppendOnly& log);
+// Memory that is free again once the disk has what is in it.
+struct LogMemory {
+  std::size_t effects, rewrite;
+};
+LogMemory memory(const AppendOnly& log);
 void give_up_waiting(const AppendOnly& log, Client& client);
 std::expected<void, std::string> begin_anew(AppendOnly& log);
 void turn_off(AppendOnly& log);

@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "kv/effects/effects.hpp"
+#include "kv/heap.hpp"
 #include "kv/persistence/disk.hpp"
 #include "transport/owned_fd.hpp"
 
@@ -68,6 +69,7 @@ class LogWriter final : public EffectListener {
   std::uint64_t position() const { return written_ + gathered_.size(); }
   std::uint64_t synced_position() const { return synced_; }
   std::size_t gathered_bytes() const { return gathered_.size(); }
+  std::size_t gathered_memory() const { return heap_size(gathered_); }
   bool syncs() const { return syncing_ != 0; }
   std::uint64_t delayed_writes() const { return delayed_; }
 

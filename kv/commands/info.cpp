@@ -139,8 +139,13 @@ void memory_section(const Server& server, Fields& field) {
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));
   field.number("mem_fragmentation_ratio", static_cast<double>(resident) / static_cast<double>(used));
   field("mem_fragmentation_bytes", figures.unused());
-  field("mem_not_counted_for_evict", 0);
+  field("mem_not_counted_for_evict", figures.uncounted.all());
+  field("mem_replication_backlog", figures.history);
+  field("mem_total_replication_buffers", figures.history + figures.replicas);
+  field("mem_snapshot_pending", figures.uncounted.snapshot + figures.uncounted.log_rewrite);
+  field("mem_clients_slaves", figures.replicas);
   field("mem_clients_normal", figures.clients);
+  field("mem_aof_buffer", figures.uncounted.log);
   field("mem_allocator", allocator_name());
   field("active_defrag_running", 0);
   field("lazyfree_pending_objects", server.lazy_free.size());

@@ -46,11 +46,11 @@ void memory_stats(const Call& call) {
   field("peak.allocated", figures.peak);
   field("total.allocated", figures.used);
   field("startup.allocated", figures.at_start);
-  field("replication.backlog", 0);
-  field("clients.slaves", 0);
+  field("replication.backlog", figures.history);
+  field("clients.slaves", figures.replicas);
   field("clients.normal", figures.clients);
   field("cluster.links", 0);
-  field("aof.buffer", 0);
+  field("aof.buffer", figures.uncounted.log);
   field("lua.caches", figures.script_texts);
   field("functions.caches", figures.scripts);
   for (const auto& db : call.server.databases) {

@@ -16,7 +16,9 @@ struct MemoryFigures {
   std::size_t used = used_memory();
   std::size_t resident = resident_memory();
   std::size_t peak, at_start;
-  std::size_t clients = 0;
+  std::size_t clients = 0, replicas = 0;  // what is held for each, of both kinds
+  std::size_t history;                    // for replicas
+  UncountedMemory uncounted;
   std::size_t scripts, script_texts;
   std::size_t tables = 0;  // of keys and of expiring keys
   std::size_t keys = 0;
@@ -24,9 +26,12 @@ struct MemoryFigures {
   explicit MemoryFigures(const Server& server)
       : peak(server.peak_memory()),
         at_start(server.memory_at_start),
+        history(server.history.memory()),
+        uncounted(server.uncounted_memory()),
         scripts(server.scripts->memory()),
         script_texts(server.scripts->cache().text_bytes()) {
-    for (const auto& [id, client] : server.clients) clients += client->memory();
+    for (const auto& [id, client] : server.clients)
+      (client->is_replica() ? replicas : clients) += client->memory();
     for (const auto& db : server.databases) {
       tables += main_table(*db) + expiry_table(*db);
       keys += db->size();
@@ -37,7 +42,11 @@ struct MemoryFigures {
   static std::size_t expiry_table(const Keyspace& db) {
     return db.volatile_size() * sizeof(std::pair<std::int64_t, Record*>);
   }
-  std::size_t overhead() const { return at_start + clients + scripts + script_texts + tables; }
+  std::size_t overhead() const {
+    return at_start + clients + replicas + history + pending() + scripts + script_texts + tables;
+  }
+  // What waits for the disk.
+  std::size_t pending() const { return uncounted.snapshot + uncounted.log_rewrite + uncounted.log; }
   std::size_t data() const { return used > overhead() ? used - overhead() : 0; }
   double ratio() const { return static_cast<double>(resident) / static_cast<double>(used); }
   std::int64_t unused() const {

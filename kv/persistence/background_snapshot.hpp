@@ -34,6 +34,8 @@ class BackgroundSnapshot {
   // Each call of `step` adds a part of the snapshot; it returns false after the last part.
   void begin(std::function<bool()> step);
   void add(rdb::Encoded chunk) { file_.add(std::move(chunk)); }
+  // Memory that is free again once the disk has it.
+  std::size_t memory() const { return file_.waiting_bytes(); }
 
   static constexpr std::size_t pending_most = 256 << 20;
 

@@ -62,6 +62,9 @@ void Snapshot::begin(Use use) {
     database_ = db->index();
     keys_at_first_ += db->size();
   }
+  if (keys_at_first_ == 0) return;
+  const std::size_t used = used_memory();
+  bytes_a_key_ = (used - std::min(used, source_.server.memory_at_start)) / keys_at_first_;
 }
 
 void Snapshot::put(int database, const Record& record) {

@@ -36,6 +36,9 @@ class Snapshot {
   // Encodes a few more records; returns false once the sink has everything.
   bool step();
 
+  // Memory that is in use only because of the snapshot: what is encoded and has not gone to the sink, and the
+  // records of emptied databases (about so many bytes).
+  std::size_t memory() const { return chunk_.memory() + walk_.records_left() * bytes_a_key_; }
   std::uint64_t keys_done() const { return keys_done_; }
   std::uint64_t keys_at_first() const { return keys_at_first_; }
 
@@ -52,6 +55,7 @@ class Snapshot {
   int database_ = -1;  // the last one selected
   std::uint64_t keys_done_ = 0;
   std::uint64_t keys_at_first_ = 0;
+  std::size_t bytes_a_key_ = 0;  // on average, at first
   SnapshotWalk walk_;
 };
 

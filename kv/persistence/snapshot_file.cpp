@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kv/heap.hpp"
 #include "kv/rdb/checksum.hpp"
 
 namespace weir::kv {
@@ -16,6 +17,7 @@ namespace {
 
 // The kernel starts writing after so many bytes, so that the final fsync has little left to do.
 constexpr std::uint64_t written_between_syncs = 4 << 20;
+constexpr std::size_t buffer_kept = 1 << 20;
 
 std::unexpected<std::string> system_error(const std::string& what) {
   return std::unexpected(what + ": " + std::strerror(errno));
@@ -53,7 +55,7 @@ SnapshotFile::SnapshotFile(Choice choice, std::function<void(Outcome)> ended)
 void SnapshotFile::add(rdb::Encoded chunk) {
   const std::lock_guard lock(mutex_);
   if (failed_ || abandoned_) return;
-  waiting_bytes_ += chunk.size();
+  chunk_bytes_ += chunk.memory();
   chunks_.push_back(std::move(chunk));
   changed_.notify_all();
 }
@@ -66,7 +68,7 @@ void SnapshotFile::finish() {
 
 void SnapshotFile::wait_until_below(std::size_t bytes) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_bytes_ <= bytes || failed_; });
+  changed_.wait(lock, [&] { return chunk_bytes_ + thread_bytes_ <= bytes || failed_; });
 }
 
 void SnapshotFile::join() {
@@ -84,7 +86,7 @@ void SnapshotFile::abandon() {
 
 std::size_t SnapshotFile::waiting_bytes() const {
   const std::lock_guard lock(mutex_);
-  return waiting_bytes_;
+  return chunk_bytes_ + thread_bytes_;
 }
 
 std::uint64_t SnapshotFile::bytes_written() const {
@@ -97,40 +99,52 @@ bool SnapshotFile::failed() const {
   return failed_;
 }
 
+// Waits for it; nullopt: all were written, or the file is abandoned. What the thread will allocate for it
+// counts from now on: for one huge value that is as much again, and nothing must be evicted for it.
+std::optional<rdb::Encoded> SnapshotFile::next_chunk(std::string& buffer) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !chunks_.empty() || all_added_ || abandoned_; });
+  if (chunks_.empty() || abandoned_) return std::nullopt;
+  std::optional<rdb::Encoded> chunk = std::move(chunks_.front());
+  chunks_.pop_front();
+  thread_bytes_ = heap_size(buffer) + chunk->memory_to_finish(choice_.compression);
+  return chunk;
+}
+
+void SnapshotFile::wrote(std::size_t chunk_bytes, std::size_t bytes, const std::string& buffer) {
+  const std::lock_guard lock(mutex_);
+  chunk_bytes_ -= chunk_bytes;
+  thread_bytes_ = heap_size(buffer);
+  bytes_written_ += bytes;
+  changed_.notify_all();
+}
+
 SnapshotFile::Outcome SnapshotFile::write_all(int fd) {
   std::uint64_t sum = 0;
   std::uint64_t not_synced = 0;
-  std::string bytes;
-  for (bool last = false; !last;) {
-    rdb::Encoded chunk;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return !chunks_.empty() || all_added_ || abandoned_; });
-      if (abandoned_) return std::unexpected("abandoned");
-      last = chunks_.empty();
-      if (!last) {
-        chunk = std::move(chunks_.front());
-        chunks_.pop_front();
-      }
-    }
-    bytes.clear();
-    if (last) {
-      bytes = rdb::end_of_file(sum, choice_.with_checksum);
-    } else {
-      chunk.finish(choice_.compression, bytes);
-      if (choice_.with_checksum) sum = rdb::checksum(sum, bytes);
-    }
+  const auto write_out = [&](std::string_view bytes) -> Outcome {
     if (auto done = write_bytes(choice_.disk, fd, bytes); !done) return done;
     not_synced += bytes.size();
-    if (not_synced >= written_between_syncs) {
-      if (choice_.disk.sync(fd) != 0) return system_error("cannot sync the snapshot");
-      not_synced = 0;
-    }
-    const std::lock_guard lock(mutex_);
-    waiting_bytes_ -= chunk.size();
-    bytes_written_ += bytes.size();
-    changed_.notify_all();
+    if (not_synced < written_between_syncs) return {};
+    not_synced = 0;
+    return choice_.disk.sync(fd) == 0 ? Outcome() : system_error("cannot sync the snapshot");
+  };
+  std::string bytes;
+  while (auto chunk = next_chunk(bytes)) {
+    bytes.clear();
+    chunk->finish(choice_.compression, bytes);
+    if (choice_.with_checksum) sum = rdb::checksum(sum, bytes);
+    if (auto done = write_out(bytes); !done) return done;
+    const std::size_t chunk_bytes = chunk->memory();
+    const std::size_t written = bytes.size();
+    chunk.reset();
+    if (bytes.capacity() > buffer_kept) std::string().swap(bytes);  // after a huge value
+    wrote(chunk_bytes, written, bytes);
   }
+  if (const std::lock_guard lock(mutex_); abandoned_) return std::unexpected("abandoned");
+  const std::string end = rdb::end_of_file(sum, choice_.with_checksum);
+  if (auto done = write_out(end); !done) return done;
+  wrote(0, end.size(), bytes);
   return {};
 }
 
@@ -164,7 +178,7 @@ void SnapshotFile::work() {
   std::unique_lock lock(mutex_);
   failed_ = !outcome.has_value();
   chunks_.clear();
-  waiting_bytes_ = 0;
+  chunk_bytes_ = thread_bytes_ = 0;
   changed_.notify_all();
   const bool told = !abandoned_;
   lock.unlock();

@@ -13,6 +13,7 @@
 #include <expected>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -40,19 +41,22 @@ class SnapshotFile {
   void add(rdb::Encoded chunk);
   // The last chunk was added.
   void finish();
-  // Waits until at most `bytes` of the added data are unwritten, or writing has failed.
+  // Waits until waiting_bytes() is at most `bytes`, or writing has failed.
   void wait_until_below(std::size_t bytes);
   // Waits for the end.
   void join();
   // Stops, keeps the old file and removes the temporary one.
   void abandon();
 
+  // The memory that unwritten data takes, with what the thread needs to write it.
   std::size_t waiting_bytes() const;
   std::uint64_t bytes_written() const;
   bool failed() const;
 
  private:
   void work();
+  std::optional<rdb::Encoded> next_chunk(std::string& buffer);
+  void wrote(std::size_t chunk_bytes, std::size_t bytes, const std::string& buffer);
   Outcome write_all(int fd);
   Outcome put_in_place(int fd);
 
@@ -62,7 +66,8 @@ class SnapshotFile {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<rdb::Encoded> chunks_;
-  std::size_t waiting_bytes_ = 0;
+  std::size_t chunk_bytes_ = 0;   // the memory of what was added and is not written
+  std::size_t thread_bytes_ = 0;  // that of the thread, which finishes one chunk at a time
   std::uint64_t bytes_written_ = 0;
   bool all_added_ = false, abandoned_ = false, failed_ = false;
   std::thread thread_;

@@ -157,6 +157,11 @@ std::int64_t Snapshots::running_for_s() const {
   return running_ == nullptr ? -1 : server_.now_ms / 1000 - running_->began_s;
 }
 
+std::size_t Snapshots::memory() const {
+  if (running_ == nullptr) return 0;
+  return running_->file->memory() + (running_->snapshot == nullptr ? 0 : running_->snapshot->memory());
+}
+
 const Snapshot* Snapshots::current() const {
   return running_ == nullptr ? nullptr : running_->snapshot.get();
 }

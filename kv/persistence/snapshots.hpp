@@ -85,6 +85,8 @@ class Snapshots {
   };
   const State& state() const { return state_; }
   std::uint64_t changes_since() const;
+  // Memory that the running one, not a lent walk's, takes until it is on the disk.
+  std::size_t memory() const;
   std::int64_t running_for_s() const;  // -1: none is running
   const Snapshot* current() const;
 

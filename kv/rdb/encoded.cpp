@@ -2,11 +2,13 @@
 
 #include <lzf.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 
+#include "kv/heap.hpp"
 #include "kv/number.hpp"
 #include "kv/rdb/checksum.hpp"
 
@@ -103,7 +105,25 @@ void Encoded::put_aux(std::string_view name, std::string_view value) {
   put_text(value);
 }
 
+std::size_t Encoded::memory() const {
+  return heap_size(bytes_) + heap_size(static_cast<const void*>(texts_.data()));
+}
+
+std::size_t Encoded::room_for_all() const {
+  constexpr std::size_t longest_length = 9;
+  return bytes_.size() + texts_.size() * longest_length;
+}
+
+std::size_t Encoded::memory_to_finish(Compression compression) const {
+  std::size_t packed = 0;
+  if (compression != Compression::none) {
+    for (const Text& text : texts_) packed = std::max(packed, text.size);
+  }
+  return room_for_all() + packed;
+}
+
 void Encoded::finish(Compression compression, std::string& out) const {
+  out.reserve(out.size() + room_for_all());
   const std::string_view all = bytes_;
   std::size_t done = 0;
   for (const Text& text : texts_) {

@@ -32,6 +32,10 @@ class Encoded {
   bool empty() const { return bytes_.empty(); }
   std::size_t size() const { return bytes_.size(); }
   void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+  // What it takes from the heap.
+  std::size_t memory() const;
+  // How much finish() allocates at most, besides what `out` has.
+  std::size_t memory_to_finish(Compression compression) const;
   // Appends the final bytes to `out`.
   void finish(Compression compression, std::string& out) const;
 
@@ -39,6 +43,8 @@ class Encoded {
   struct Text {
     std::size_t offset, size;
   };
+
+  std::size_t room_for_all() const;  // at most so long finish() makes it
 
   std::string bytes_;
   std::vector<Text> texts_;  // long texts in bytes_ that lack their length, in order

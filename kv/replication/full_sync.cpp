@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t turn_us = 500;
 constexpr std::int64_t rest_behind_us = 1000;  // while the slowest replica has too much unsent
-constexpr std::size_t most_ahead = std::size_t{4} << 20;
+constexpr std::size_t ahead = std::size_t{4} << 20;
 
 // It must not be predictable: a value could contain it, and the snapshot would end there.
 std::string unforeseeable_mark(std::uint64_t random) {
@@ -47,7 +47,11 @@ FullSync::FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client
   }
 }
 
+// One value may be larger than any limit.
+std::size_t FullSync::most_ahead() const { return ahead + largest_piece_; }
+
 void FullSync::send(std::string_view bytes) {
+  largest_piece_ = std::max(largest_piece_, bytes.size());
   for (Client* client : to_) {
     client->output.append(bytes);
     client->replica->given += bytes.size();
@@ -62,14 +66,14 @@ std::size_t FullSync::most_unsent() const {
 }
 
 std::optional<std::int64_t> FullSync::take_turn() {
-  if (most_unsent() > most_ahead) return rest_behind_us;
+  if (most_unsent() > ahead) return rest_behind_us;
   const double cycles_per_us = server_.cycle_rate.per_us();
   const std::uint64_t began = cycles_now();
   const auto spent_us = [&] {
     return static_cast<std::int64_t>(static_cast<double>(cycles_now() - began) / cycles_per_us);
   };
   bool more = true;
-  while (more && spent_us() < turn_us && most_unsent() <= most_ahead) more = step();
+  while (more && spent_us() < turn_us && most_unsent() <= ahead) more = step();
   if (more) return spent_us();
   if (failure().empty()) finish();
   return std::nullopt;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "kv/heap.hpp"
 #include "kv/persistence/snapshot.hpp"
 #include "kv/replication/snapshot_spool.hpp"
 
@@ -37,6 +38,12 @@ class FullSync {
   std::string failure() const { return spool_ ? spool_->failure() : std::string(); }
   const std::vector<Client*>& receivers() const { return to_; }
 
+  // As much may wait in a replica's queue because of the turns; more waits there only because clients changed
+  // data meanwhile.
+  std::size_t most_ahead() const;
+  // Its own; what it has sent is in the replicas' queues.
+  std::size_t memory() const { return snapshot_.memory() + heap_size(bytes_); }
+
   void leave(const Client& client) { std::erase(to_, &client); }
   bool for_nobody() const { return to_.empty(); }
 
@@ -54,6 +61,7 @@ class FullSync {
   enum class Part : std::uint8_t { encodes, sends_spool } part_ = Part::encodes;
   std::uint64_t sum_ = 0;
   std::string bytes_;
+  std::size_t largest_piece_ = 0;
   Snapshot snapshot_;
 };
 

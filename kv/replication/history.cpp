@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kv/heap.hpp"
+
 namespace weir::kv::repl {
 
 void History::stop(std::string id) {
@@ -13,6 +15,16 @@ void History::stop(std::string id) {
   blocks_.clear();
   begin_ = end_;
   database = -1;
+}
+
+std::size_t History::memory_of(std::size_t blocks) const {
+  return blocks == 0 ? 0 : blocks * (sizeof(std::string) + heap_size(blocks_.front()));
+}
+
+std::size_t History::memory_beyond(std::int64_t bytes) const {
+  // The first and the last block are there in part.
+  const std::size_t needed = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)) / block_size + 2;
+  return memory_of(blocks_.size() - std::min(blocks_.size(), needed));
 }
 
 void History::append(std::string_view bytes) {

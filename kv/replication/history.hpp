@@ -37,6 +37,10 @@ class History {
   std::int64_t begin() const { return begin_; }  // the oldest position whose byte is here
   std::int64_t end() const { return end_; }
 
+  // The memory of its bytes, and how much of that is beyond the newest `bytes`.
+  std::size_t memory() const { return memory_of(blocks_.size()); }
+  std::size_t memory_beyond(std::int64_t bytes) const;
+
   void append(std::string_view bytes);
   // The bytes from a position on that lie together; none at the end. begin() <= position <= end().
   std::string_view from(std::int64_t position) const;
@@ -57,6 +61,8 @@ class History {
   bool of_primary = false;
 
  private:
+  std::size_t memory_of(std::size_t blocks) const;
+
   std::string id_;
   std::string previous_id_;
   std::int64_t previous_end_ = -1;

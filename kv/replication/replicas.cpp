@@ -197,12 +197,24 @@ void Replicas::pass_on() {
   history_.forget_before(wanted_from);
 }
 
+// What waits in its queue and has to count.
+std::size_t Replicas::unsent(const Client& client) const {
+  const std::size_t size = client.output.size();
+  switch (client.replica->stage) {
+    case Replica::Stage::online:
+      return size;
+    case Replica::Stage::receives:
+      return size - std::min(size, full_sync_ == nullptr ? size : full_sync_->most_ahead());
+    default:
+      return 0;
+  }
+}
+
 // Closes the replica if more waits for it than it may make the server hold.
 bool Replicas::limit(Client& client) {
   Replica& replica = *client.replica;
   const OutputLimit& limit = server_.settings.replica_output;
-  // A snapshot is encoded no faster than it is sent, except for one value, which may exceed any limit.
-  std::size_t waits = replica.stage == Replica::Stage::online ? client.output.size() : 0;
+  std::size_t waits = unsent(client);
   if (replica.stage != Replica::Stage::waits)
     waits += static_cast<std::size_t>(history_.end() - replica.position);
   // The backlog is kept anyway, so it costs nothing.
@@ -253,6 +265,13 @@ void Replicas::look_at_clock() {
     pinged_ms_ = server_.now_ms;
     if (history_.kept() && !history_.of_primary) history_.append(ping);
   }
+}
+
+std::size_t Replicas::memory() const {
+  std::size_t bytes = full_sync_ == nullptr ? 0 : full_sync_->memory();
+  if (all_.empty()) return bytes;
+  for (const Client* client : all_) bytes += client->output.memory();
+  return bytes + history_.memory_beyond(server_.settings.repl_backlog_size);
 }
 
 std::int64_t Replicas::count_acknowledged(std::int64_t position) const {

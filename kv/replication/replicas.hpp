@@ -75,6 +75,10 @@ class Replicas {
   // When the last replica left; 0: there are replicas.
   std::int64_t alone_since_ms() const { return alone_since_ms_; }
 
+  // Memory of the replicas' queues, of a snapshot on its way there, and of what the history keeps beyond
+  // repl-backlog-size because a replica is behind.
+  std::size_t memory() const;
+
   std::uint64_t full_syncs() const { return full_syncs_; }
   std::uint64_t partial_syncs() const { return partial_syncs_; }
   std::uint64_t refused_partial_syncs() const { return refused_partial_syncs_; }
@@ -87,6 +91,7 @@ class Replicas {
   void full_sync_over();
   void abandon_full_sync();
   void fill(Client& client);
+  std::size_t unsent(const Client& client) const;
   bool limit(Client& client);
   void look_at(Client& client);
   void close(Client& client, std::string_view why);

@@ -20,7 +20,7 @@ void BlockPool::give(BlobRef block) {
 void ReplyQueue::open_block(std::size_t size) {
   close_block();
   open_pooled_ = size <= BlockPool::block_size;
-  open_ = open_pooled_ ? pool_.take() : BlobRef(Blob::make(0, size));
+  open_ = open_pooled_ ? pool_.take() : BlobRef(Blob::make_roomy(size));
   begin_ = out_ = open_->data();
   limit_ = begin_ + open_->capacity;
 }
@@ -29,7 +29,8 @@ void ReplyQueue::close_block() {
   if (open_ && out_ != begin_) {
     const auto begin = static_cast<std::size_t>(begin_ - open_->data());
     const auto end = static_cast<std::size_t>(out_ - open_->data());
-    segments_.push_back({std::move(open_), begin, end, open_pooled_});
+    closed_memory_ += open_->memory();
+    segments_.push_back({std::move(open_), begin, end, open_pooled_ ? Owner::pool : Owner::queue});
     closed_size_ += end - begin;
   } else if (open_ && open_pooled_) {
     pool_.give(std::move(open_));
@@ -40,7 +41,7 @@ void ReplyQueue::close_block() {
 
 void ReplyQueue::append_shared(Blob* block) {
   close_block();
-  segments_.push_back({BlobRef::share(block), 0, block->size, false});
+  segments_.push_back({BlobRef::share(block), 0, block->size, Owner::others});
   closed_size_ += block->size;
 }
 
@@ -70,7 +71,8 @@ void ReplyQueue::consume(std::size_t bytes) {
       s.begin += taken;
       break;
     }
-    if (s.pooled) pool_.give(std::move(s.block));
+    if (s.owner != Owner::others) closed_memory_ -= s.block->memory();
+    if (s.owner == Owner::pool) pool_.give(std::move(s.block));
     ++done;
   }
   if (done == segments_.size()) {

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,8 @@ class ReplyQueue {
 
   bool empty() const { return out_ == begin_ && segments_.empty(); }
   std::size_t size() const { return closed_size_ + static_cast<std::size_t>(out_ - begin_); }
+  // Of its own blocks. Shared ones are their other owners'.
+  std::size_t memory() const { return closed_memory_ + (open_ ? open_->memory() : 0); }
 
   // The first bytes to send, in at most `most` pieces; consume() drops those that were sent.
   std::size_t gather(iovec* pieces, std::size_t most) const;
@@ -62,11 +65,12 @@ class ReplyQueue {
   BlockPool& pool() const { return pool_; }
 
  private:
+  enum class Owner : std::uint8_t { pool, queue, others };
   struct Segment {
     BlobRef block;
     std::size_t begin;
     std::size_t end;
-    bool pooled;
+    Owner owner;
   };
 
   void open_block(std::size_t size);
@@ -75,6 +79,7 @@ class ReplyQueue {
   BlockPool& pool_;
   absl::InlinedVector<Segment, 1> segments_;  // closed segments in sending order
   std::size_t closed_size_ = 0;
+  std::size_t closed_memory_ = 0;
   BlobRef open_;           // the block that replies are written into
   char* begin_ = nullptr;  // its unsent bytes: [begin_, out_)
   char* out_ = nullptr;

@@ -1,5 +1,7 @@
 #include "kv/server/eviction.hpp"
 
+#include <algorithm>
+
 #include "kv/heap.hpp"
 
 namespace weir::kv {
@@ -15,12 +17,20 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 
 }  // namespace
 
+// Bytes above maxmemory.
+std::size_t Eviction::excess() const {
+  const auto limit = static_cast<std::size_t>(settings_.maxmemory);
+  const std::size_t used = used_memory();
+  if (used <= limit) return 0;
+  const std::size_t counted = used - std::min(used, uncounted_());
+  return counted - std::min(counted, limit);
+}
+
 bool Eviction::make_room() {
   under_way_ = false;
-  const auto limit = static_cast<std::size_t>(settings_.maxmemory);
   const auto policy = static_cast<EvictionPolicy>(settings_.maxmemory_policy);
   constexpr int steps_at_once = 500;  // less than a millisecond
-  for (int step = 0; used_memory() > limit; ++step) {
+  for (int step = 0; excess() > 0; ++step) {
     if (step == steps_at_once) return under_way_ = true;
     if (lazy_free_.any()) {
       lazy_free_.free_some(20);

@@ -156,6 +156,11 @@ bool Server::make_room() {
   return true;
 }
 
+UncountedMemory Server::uncounted_memory() const {
+  const aof::LogMemory log = aof::memory(*append_only);
+  return {snapshots->memory(), log.rewrite, log.effects, replication->replicas().memory()};
+}
+
 void Server::pause(std::int64_t until_ms, Paused what) {
   if (!pause_.begin(until_ms, what, now_ms)) return;
   for (const auto& db : databases) db->keep_expired(true);

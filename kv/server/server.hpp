@@ -41,6 +41,7 @@
 #include "kv/server/slow_work.hpp"
 #include "kv/server/tracking.hpp"
 #include "kv/server/transports.hpp"
+#include "kv/server/uncounted_memory.hpp"
 #include "kv/server/watches.hpp"
 
 namespace weir::kv::aof {
@@ -86,6 +87,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void wait_for(const Call& call, Arguments words, std::vector<std::string> keys, std::int64_t timeout_ms,
                 NullForm null);
   bool make_room() override;
+  UncountedMemory uncounted_memory() const;
   void reset_stats() { stats = Stats(); }
   // Recomputes everything that depends on the settings.
   void settings_changed();
@@ -153,7 +155,12 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
                            if (const auto it = clients.find(id); it != clients.end())
                              close_because(*it->second, why);
                          }};
-  Eviction eviction_{databases, use_clock, lazy_free, settings, [this] { return random(); }};
+  Eviction eviction_{databases,
+                     use_clock,
+                     lazy_free,
+                     settings,
+                     [this] { return random(); },
+                     [this] { return uncounted_memory().all(); }};
   ClientPause pause_;
   ClientTurns turns_{io, [this](std::uint64_t client) { go_on(client); }};
   OutputLimits output_limits_{*this, *this};

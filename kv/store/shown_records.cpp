@@ -39,6 +39,12 @@ bool ShownRecords::step_in_left() {
   return true;
 }
 
+std::size_t ShownRecords::records_left() const {
+  std::size_t count = 0;
+  for (const Left& left : left_) count += left.records.size();
+  return count;
+}
+
 std::optional<int> ShownRecords::unfinished() const {
   const auto next = std::ranges::find(places_, false, &Place::over);
   if (next == places_.end()) return std::nullopt;

@@ -41,6 +41,8 @@ class ShownRecords {
 
   // For the walk. Shows the next bucket of a table that a database left; false: there is none.
   bool step_in_left();
+  // How many records the tables have that databases left. They stay until they are shown.
+  std::size_t records_left() const;
   // A database that was not shown entirely.
   std::optional<int> unfinished() const;
   // Shows the next bucket of that database, which has these records.

@@ -32,6 +32,8 @@ class SnapshotWalk {
 
   // Shows the records of the next bucket, if any; false: all were shown.
   bool step();
+  // How many records of emptied databases are kept only to be shown.
+  std::size_t records_left() const { return shown_.records_left(); }
 
  private:
   Databases* databases_;
