@@ -8,6 +8,7 @@ namespace. Whatever speaks rdma_cm uses the same number in the RDMA port space.
 import dataclasses
 
 HOST = "127.0.0.1"
+FRAMEWORKS_THAT_POLL = ("ucx_perftest", "fi_pingpong", "mpirun", "gloo_allreduce", "tensorpipe_exchange", "qperf", "qemu-system-x86_64")
 
 
 @dataclasses.dataclass
@@ -38,3 +39,12 @@ class Case:
     two_users: bool = False      # each end runs as its own user with its own runtime folder; needs root
     in_shm: bool = False         # the runtime folder is in /dev/shm
     needs: list = ()             # files without which the program cannot run on this machine; then the case is skipped
+    known: dict = dataclasses.field(default_factory=dict)  # faults of a peer's own, PATTERN -> where it is reported: a run that
+                                 # fails with one is reported as skipped
+
+    @property
+    def processors(self):
+        """Programs that poll without a pause take a processor each: two such cases at once would wait for time slices."""
+        words = [str(word) for word in [*self.server, *(self.client or [])]]
+        polls = any(word.startswith(("ib_", "ibv_")) and word.endswith(("_lat", "_bw", "_pingpong")) for word in words) and "-e" not in words
+        return 2 if polls or any(word.endswith(FRAMEWORKS_THAT_POLL) for word in words) else 1

@@ -3,6 +3,7 @@ import platform
 
 from between_hosts_cases import between_hosts
 from case import Case
+from cover import with_the_rest_slow
 from framework_cases import FRAMEWORKS
 from perftest_cases import PERFTESTS
 from sockets_cases import BENCHMARKED, CHANGING, REDIS_BENCHMARK, REDIS_SERVER, SOCKETS
@@ -335,3 +336,5 @@ PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000"
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *QPERF, *KILLED]
 CASES += [*unfriendly(CASES), *between_hosts(CASES), *two_users(CASES)]
+SHORT = [case for case in CASES if case.label != "slow"]
+CASES = with_the_rest_slow(CASES)

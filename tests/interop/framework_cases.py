@@ -4,13 +4,18 @@ from case import Case
 
 # ---- UCX and libfabric: their own measuring programs
 
+# UCX's handshake over UD can end in one of these assertions on a busy machine, on RDMA cards, too; the second has been seen to
+# come more often the longer a verbs call takes.
+UCX_OVER_UD = {r"Assertion .*ep->dest_ep_id == ctl->conn_rep\.src_ep_id": "https://github.com/openucx/ucx/issues/6040",
+               r"acked_psn=\d+ must be smaller than current_psn=\d+": "https://github.com/openucx/ucx/issues/8743"}
+
 
 def ucx(transports, test, **more):
     """The two ends of ucx_perftest meet over TCP, and print a line of numbers after "Final:"."""
     command = ["env", f"UCX_TLS={transports},self", "UCX_NET_DEVICES=weir0:1", "ucx_perftest", "-p", "{port}"]
     name = transports.replace(",", "+")
     return Case(f"ucx.{name}.{test}", "pair", command, [*command, "{host}", "-t", test, "-n", "200", "-w", "10"],
-                expect=[r"^Final:\s+200\s+[\d.]+"], needs=["/sys/class/net"], **more)
+                expect=[r"^Final:\s+200\s+[\d.]+"], needs=["/sys/class/net"], known=UCX_OVER_UD if "ud_v" in transports else {}, **more)
 
 
 def fabric(endpoint, provider="verbs"):
@@ -20,8 +25,6 @@ def fabric(endpoint, provider="verbs"):
 
 
 # ---- Open MPI: programs/mpi_exchange.cpp, with UCX for messages and for windows. UCX says which transport each message takes.
-# Over UD, UCX's own handshake can end in its assertion "ep->dest_ep_id == ctl->conn_rep.src_ep_id" if the machine is busy, on RDMA cards,
-# too: https://github.com/openucx/ucx/issues/6040.
 
 
 def mpi(part, ranks, transports="rc_v,ud_v"):
@@ -32,7 +35,7 @@ def mpi(part, ranks, transports="rc_v,ud_v"):
                  "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", f"UCX_TLS={transports},self",
                  "-x", "UCX_LOG_LEVEL=info", "{programs}/mpi_exchange", part],
                 expect=[rf"^{part}: {ranks} ranks, right$", rf"ep_cfg\[1\]: tag\({lane}/weir0:1\)"],
-                needs=["{programs}/mpi_exchange", "/etc/hosts", "/sys/class/net"])
+                needs=["{programs}/mpi_exchange", "/etc/hosts", "/sys/class/net"], known=UCX_OVER_UD)
 
 
 # The same over libfabric, which can only use the named provider.

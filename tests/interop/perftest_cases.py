@@ -19,9 +19,9 @@ def perftests():
         for kind in ("lat", "bw"):
             program, small = f"{verb}_{kind}", 2 if kind == "lat" else 65536
             yield perftest(program, "default", sizes=[small], iterations=1000)
+            yield perftest(program, "all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120)
             for size in (1, 64, 4096, 1048576):
                 yield perftest(program, f"size_{size}", "-s", str(size), sizes=[size])
-            yield perftest(program, "all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120)
             yield perftest(program, "rdma_cm", "-R", sizes=[small])
             yield perftest(program, "rdma_cm_all_sizes", "-R", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120, label="slow")
             if verb != "write":

@@ -3,7 +3,7 @@
 
 usage: run_case.py --build DIR CASE      exit status 0: it behaved; 1: what went wrong is printed, with
                                  all output; 77: skipped, and why
-       run_case.py --list                NAME LABELS LIMIT_S, a line each
+       run_case.py --list                NAME LABELS LIMIT_S PROCESSORS, a line each
 Each case has a WEIR_RUNTIME_DIR of its own, which must hold nothing when the programs have ended.
 """
 import argparse
@@ -300,7 +300,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.list:
         for case in cases.CASES:
-            print(case.name, "interop" if case.label == "interop" else f"interop,{case.label}", int(case.limit_s + 4 * READY_S))
+            print(case.name, "interop" if case.label == "interop" else f"interop,{case.label}", int(case.limit_s + 4 * READY_S), case.processors)
         return 0
     case = next((case for case in cases.CASES if case.name == arguments.case), None)
     if case is None or arguments.build is None:
@@ -325,8 +325,18 @@ def main():
         print(f"--- {program.name}: exit status {program.process.returncode}")
         lines = program.lines
         print("\n".join(lines if len(lines) <= 80 else [*lines[:40], f"... {len(lines) - 80} lines ...", *lines[-40:]]))
+    reported = fault_of_the_peer(case, run.programs) if problem else None
+    if reported:
+        print(f"SKIPPED {case.name}: {problem}; this is the program's own fault, reported as {reported}")
+        return SKIPPED
     print(f"FAILED {case.name}: {problem}" if problem else f"passed {case.name}")
     return 1 if problem else 0
+
+
+def fault_of_the_peer(case, programs):
+    """Where the fault is reported that the programs' output shows, if it is one that the case knows."""
+    printed = "\n".join(line for program in programs for line in program.lines)
+    return next((where for pattern, where in case.known.items() if re.search(pattern, printed)), None)
 
 
 if __name__ == "__main__":
