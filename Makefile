@@ -8,7 +8,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 .NOTPARALLEL:  # make nic install
-.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install nic-package packages wheel site clean
+.PHONY: help demo test test-all install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install nic-package packages wheel site clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -27,8 +27,11 @@ demo: ## install and build what it needs, then show the key-value server over TC
 	@tools/build-quietly.sh release $(JOBS) $(NIC) weir-server weir-cli weir-benchmark
 	@tools/demo.sh build/release
 
-test: install-packages ## install, build, then run every check and test; ends with 'N passed, N failed, N skipped'
+test: install-packages ## install, build, test what a change can break; ends with 'N passed, N failed, N skipped'
 	@JOBS=$(JOBS) tools/run-tests.py
+
+test-all: install-packages ## all there is, for a release: also unit tests optimised, TSan, slow tests, the whole matrix, VM; hours
+	@JOBS=$(JOBS) tools/run-tests.py all
 
 install-packages: ## install the Debian packages of tools/packages.txt that are missing
 	@tools/install-packages.sh
@@ -69,7 +72,7 @@ ROWS ?= build/release/interop/rows.md
 interop: build ## run other people's RDMA programs on the software NIC, the whole matrix; a row for each into ROWS
 	@tests/interop/matrix.py --build build/release --rows $(ROWS)
 
-vm: build ## run Weir's programs on, and its packets against, the kernel's Soft-RoCE, in a virtual machine (no KVM needed)
+vm: build ## run Weir's programs on, and its packets against, the kernel's Soft-RoCE, in a virtual machine (KVM where it opens)
 	@tools/install-packages.sh tools/packages-vm.txt
 	@ctest --preset release -L vm --output-on-failure
 

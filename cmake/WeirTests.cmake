@@ -1,7 +1,8 @@
 # weir_test(NAME SOURCES ... [LINK targets...] [LABEL unit|golden|fuzz|interop|bench|slow] [TIMEOUT seconds]
 #           [NO_SANITIZERS] [NO_TSAN] [SANITIZED])
-#   A GoogleTest program; each TEST in it is a CTest test. `make test` builds it again with AddressSanitizer and
-#   ThreadSanitizer, unless told not to: NO_TSAN for what has one thread only (it saves time, nothing else).
+#   A GoogleTest program; each TEST in it is a CTest test. Unit tests are compiled and run once, in the preset asan; `make test-all`
+#   runs them optimised and under ThreadSanitizer, too. NO_TSAN for what has one thread only (it saves time, nothing else).
+#   NO_SANITIZERS: it cannot run under them (its label becomes unit-optimised), so the preset release has it.
 #   SANITIZED: an interop test whose both ends are Weir's own code; the sanitizers take it, too (its label becomes
 #   interop-sanitized).
 #   Built by the targets unit_tests (all but NO_SANITIZERS) and threaded_tests (those that TSan is for).
@@ -13,6 +14,10 @@ include(GoogleTest)
 find_package(GTest REQUIRED)
 # Once for every folder: each call starts the interpreter a few times.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(WEIR_RUN_IF_CHANGED ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/run-if-changed.py)
+
+# The preset release is what users get, and the tests that run other programs on it: its unit tests are built when asked for.
+option(WEIR_UNIT_TESTS_IN_ALL "build the unit tests with everything else, not only by the target unit_tests" ON)
 
 add_custom_target(unit_tests)
 add_custom_target(threaded_tests)
@@ -85,6 +90,13 @@ function(weir_discover_tests name)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list}.cmake)
 endfunction()
 
+function(weir_unit_test_program name label)
+  add_dependencies(unit_tests ${name})
+  if(NOT WEIR_UNIT_TESTS_IN_ALL AND NOT label MATCHES "interop|optimised")
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()
+
 function(weir_test name)
   cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN;SANITIZED" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_LABEL)
@@ -92,6 +104,9 @@ function(weir_test name)
   endif()
   if(ARG_SANITIZED)
     set(ARG_LABEL ${ARG_LABEL}-sanitized)
+  endif()
+  if(ARG_NO_SANITIZERS AND ARG_LABEL STREQUAL "unit")
+    set(ARG_LABEL unit-optimised)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
@@ -107,7 +122,7 @@ function(weir_test name)
   weir_let_ccache_see_precompiled(${name})
   weir_discover_tests(${name} LABEL ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz|sanitized")
-    add_dependencies(unit_tests ${name})
+    weir_unit_test_program(${name} ${ARG_LABEL})
     if(NOT ARG_NO_TSAN AND (NOT WEIR_TESTS_NO_TSAN OR ARG_SANITIZED))
       add_dependencies(threaded_tests ${name})
     endif()
@@ -131,7 +146,7 @@ function(weir_fuzz_target name)
     target_link_libraries(${name} PRIVATE weir_fuzz_replay)
     add_test(NAME fuzz.${name} COMMAND ${name} ${corpus})
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
-    add_dependencies(unit_tests ${name})
+    weir_unit_test_program(${name} fuzz)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LINK} weir_warnings)
 endfunction()

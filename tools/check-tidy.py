@@ -5,7 +5,7 @@ usage: check-tidy.py [-j JOBS] [FOLDER ...]        every folder unless told
 
 The compile commands come from the preset 'lint' (clang, no precompiled headers), which is configured, never built. A
 file found clean is not looked at again until something it is made of changes: its text, the tree's headers that it
-reaches, its flags, .clang-tidy, or clang-tidy itself. Those keys are files in build/lint/tidy-clean/.
+reaches, its flags, .clang-tidy, or clang-tidy itself (remembered.py).
 Nearly all of the time goes into headers, so neighbours are looked at together, as one translation unit; those
 that are not clean there, or have a name in common with another, are looked at once more, down to the single file.
 Prints what clang-tidy says; exit status 1 when it said something.
@@ -22,11 +22,11 @@ import subprocess
 import sys
 import time
 
+from remembered import Remembered
 from tree_files import tree_files
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/lint"
-CLEAN = BUILD / "tidy-clean"
 BATCHES = BUILD / "tidy-batches"
 BATCH = 16  # files that are looked at together, at most: more find no more headers in common
 TIDY = "clang-tidy-19"
@@ -58,7 +58,7 @@ def reached(name, texts):
 
 
 def key_of(name, command, constants, texts):
-    digest = hashlib.sha256(constants + command.encode())
+    digest = hashlib.sha256(constants + command.replace(str(ROOT), "TREE").encode())
     for file in reached(name, texts):
         digest.update(file.encode() + b"\0" + texts[file] + b"\0")
     return digest.hexdigest()
@@ -112,7 +112,7 @@ def main():
     commands = compile_commands()
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     constants = version + (ROOT / ".clang-tidy").read_bytes()
-    CLEAN.mkdir(exist_ok=True)
+    found_clean = Remembered("tidy-clean")
     BATCHES.mkdir(exist_ok=True)
     names = [name for name in tree_files(ROOT)
              if name in commands and (not arguments.folders or name.split("/")[0] in arguments.folders)]
@@ -124,8 +124,8 @@ def main():
     if generated:
         print(f"tidy: {len(generated)} files that include generated headers are left out", flush=True)
     names = [name for name in names if name not in generated]
-    keys = {name: CLEAN / key_of(name, commands[name], constants, texts) for name in names}
-    wanted = [name for name in names if not keys[name].exists()]
+    keys = {name: key_of(name, commands[name], constants, texts) for name in names}
+    wanted = [name for name in names if not found_clean.good(keys[name])]
     print(f"tidy: {len(wanted)} of {len(names)} files have changed since they were found clean", flush=True)
 
     done, dirty, began = 0, 0, time.monotonic()
@@ -151,7 +151,8 @@ def main():
                 if not clean:
                     print(said, flush=True)
                 for name in batch if clean else []:
-                    keys[name].touch()
+                    found_clean.remember(keys[name])
+    found_clean.forget_old()
     print("tidy: ok" if not dirty else f"tidy: {dirty} files are not clean")
     sys.exit(1 if dirty else 0)
 

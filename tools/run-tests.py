@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the checks and tests that `make test` stands for, stage by stage, and counts them.
+"""Runs the checks and tests that `make test` and `make test-all` stand for, stage by stage, and counts them.
 
-usage: run-tests.py [STAGE ...]        all of the default stages unless told
+usage: run-tests.py [STAGE ...]        the stages of `make test` unless told
+       run-tests.py all                those of `make test-all`
 
+Unit tests, golden tests and fuzz corpora are compiled and run once, with the sanitizers (asan). The stage release builds what users get
+and runs other programs on it. Each stage's first line says what it covers; `all` repeats these lines at the end.
 A stage that fails does not stop the ones after it, unless they need what it builds. The last line printed is
 'N passed, N failed, N skipped': CTest's tests, and each check that is not a CTest test counted as one.
 Exit status 0 when nothing failed.
@@ -153,31 +156,46 @@ def stage_tidy_all(tally):
 
 
 def stage_release(tally):
-    """everything, built as users get it; every test but the benchmarks and the slow ones"""
+    """the product as users get it; other people's programs on it (a pairwise cover), cli, docs, installing; what the sanitizers cannot run"""
     if build(tally, "release"):
-        ctest(tally, "release", "-LE", "bench|slow")
+        ctest(tally, "release", "-L", "interop|lint|optimised", "-LE", "bench|slow")
+
+
+def stage_release_all(tally):
+    """the product and every unit test, optimised; all cases of the matrix and all slow tests"""
+    if build(tally, "release") and build(tally, "release", ["unit_tests"]):
+        ctest(tally, "release", "-LE", "bench|vm")
+
+
+def stage_vm(tally):
+    """Weir's programs on the kernel's Soft-RoCE, and its packets against it, in a virtual machine (with KVM where it opens)"""
+    if command("tools/install-packages.sh", "tools/packages-vm.txt") and build(tally, "release"):
+        ctest(tally, "release", "-L", "vm")
 
 
 def stage_asan(tally):
-    """Weir's own tests under AddressSanitizer and UndefinedBehaviorSanitizer"""
+    """unit tests, golden tests and fuzz corpora under AddressSanitizer and UndefinedBehaviorSanitizer"""
     if build(tally, "asan", ["unit_tests"]):
         ctest(tally, "asan", "-L", "unit|golden|fuzz|sanitized", "-LE", "bench|slow|interop$|lint")
 
 
 def stage_tsan(tally):
-    """Weir's own tests of what has threads, under ThreadSanitizer"""
+    """unit tests of what has threads, under ThreadSanitizer"""
     if build(tally, "tsan", ["threaded_tests"]):
         ctest(tally, "tsan", "-L", "unit|sanitized", "-LE", "bench|slow|interop$|lint", before=without_randomised_addresses())
 
 
 STAGES = {"format": stage_format, "tree": stage_tree, "tidy": stage_tidy, "tidy-all": stage_tidy_all, "release": stage_release,
-          "asan": stage_asan, "tsan": stage_tsan}
-# "tsan" stands beside these (make tsan): it would cost CI another build.
-DEFAULT_STAGES = ["format", "release", "tidy", "asan"]
+          "release-all": stage_release_all, "asan": stage_asan, "tsan": stage_tsan, "vm": stage_vm}
+TEST = ["format", "release", "tidy", "asan"]
+TEST_ALL = ["format", "tree", "release-all", "tidy-all", "asan", "tsan", "vm"]  # for a release, and before a piece of work is called done
 
 
 def main():
-    names = sys.argv[1:] or DEFAULT_STAGES
+    names = sys.argv[1:] or TEST
+    if names == ["all"]:
+        names = TEST_ALL
+        os.environ["WEIR_TEST_ALL"] = "1"  # tools/run-if-changed.py
     unknown = [name for name in names if name not in STAGES]
     if unknown:
         sys.exit(f"no stage {unknown[0]}; there are {', '.join(STAGES)}")
@@ -189,13 +207,15 @@ def main():
         tally.stages.append((name, time.monotonic() - began, tally.failed - failed))
     say("\n=== summary")
     for name, seconds, failed in tally.stages:
-        say(f"{name:10} {seconds:6.0f} s  {'ok' if failed == 0 else f'{failed} failed'}")
+        covered = f": {STAGES[name].__doc__}" if names == TEST_ALL else ""
+        say(f"{name:11} {seconds:6.0f} s  {'ok' if failed == 0 else f'{failed} failed'}{covered}")
     for name in tally.second_try:
         say(f"passed only the second time: {name}")
     for name, output in tally.failures:
         say(f"FAILED {name}")
         for line in [line for line in output.splitlines() if line.strip()][-FAILURE_LINES:]:
             say(f"    {line[:200]}")
+    say("stages: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds, _ in tally.stages))
     say(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     sys.exit(1 if tally.failed else 0)
 
