@@ -28,6 +28,7 @@ COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "
 NOT_RUN = {
     "apt ": "changes the system",
     "pip ": "install.wheel installs it",
+    "cmake --preset": "configured already",
     "cmake --build": "built already",
     "build/release/bin/weir stat": "runs until it is stopped; cli.stat_of_many looks at it",
     "weir run -- ib_write_bw": "two hosts; verbs.between_hosts has them",
