@@ -1,4 +1,5 @@
 // A server that replicates another: between two servers of this kind, and with a hostile primary.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/un.h>
 
@@ -105,6 +106,34 @@ TEST(FollowingServer, leaves_expired_keys_to_the_primary) {
   EXPECT_EQ(servers.primarys.call({"GET", "k"}), "$-1\r\n");
   await_replicas(servers.primarys);
   EXPECT_EQ(servers.replica.run([](Server& s) { return s.databases[0]->size(); }), 1u);
+}
+
+// CVE-2026-23631: the data that a script is using is not exchanged below it.
+TEST(FollowingServer, loads_no_snapshot_while_a_script_runs) {
+  Settings of_replica = debugged();
+  of_replica.busy_reply_threshold_ms = 1;
+  RunningServer primary(debugged());
+  RunningServer replica(std::move(of_replica));
+  WireClient primarys = primary.connect();
+  WireClient slow = replica.connect();
+  WireClient other = replica.connect();
+  primarys.call({"SET", "new", "1"});
+  other.call({"SET", "old", "1"});
+  slow.call({"MULTI"});
+  slow.call({"REPLICAOF", primary.path(), "0"});
+  slow.call({"EVAL",
+             "while redis.call('exists', 'old') == 1 and redis.call('exists', 'new') == 0 do end return "
+             "'exchanged'",
+             "0"});
+  slow.send(encode({"EXEC"}));
+  while (fact(primarys, "replication", "slave0").find("state=") == std::string::npos) {
+  }
+  while (!other.call({"PING"}).starts_with("-BUSY")) {
+  }
+  EXPECT_EQ(other.call({"SCRIPT", "KILL"}), "+OK\r\n");
+  EXPECT_THAT(slow.reply(), ::testing::HasSubstr("Script killed by user"));
+  await_replicas(primarys);
+  EXPECT_EQ(other.call({"EXISTS", "old", "new"}), ":1\r\n");
 }
 
 TEST(FollowingServer, is_read_only) {

@@ -356,6 +356,31 @@ TEST(RdbStream, of_redis_6_gets_an_estimate_of_what_its_groups_have_read) {
   EXPECT_EQ(value->stream().find_group("readers")->entries_read, 0);
 }
 
+// CVE-2026-63639.
+TEST(RdbStream, refuses_an_entry_that_two_consumers_have) {
+  Encoded out;
+  for (const std::uint64_t number : {0, 0, 6, 0, 1})
+    out.put_length(number);  // nodes, entries, last id, groups
+  out.put_text("readers");
+  const std::string id("\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\0", 16);
+  for (const std::uint64_t number : {6, 0, 1}) out.put_length(number);  // last id, pending
+  out.put_raw(id);
+  out.put_milliseconds(1000);
+  for (const std::uint64_t number : {1, 2}) out.put_length(number);  // deliveries, consumers
+  for (const char* consumer : {"one", "other"}) {
+    out.put_text(consumer);
+    out.put_milliseconds(1000);
+    out.put_length(1);
+    out.put_raw(id);
+  }
+  std::string bytes;
+  out.finish(Compression::none, bytes);
+  Reader in(bytes);
+  EXPECT_FALSE(read_value(in, ValueType::stream_1, {}));
+  ASSERT_TRUE(in.failed());
+  EXPECT_EQ(in.error().kind, Error::Kind::corrupt) << in.error().what;
+}
+
 class Noted final : public Target {
  public:
   void aux(std::string_view name, std::string_view value) override { note("aux", name, value); }
