@@ -88,8 +88,8 @@ rdma::Result<void> RdmaLink::prepare() {
     std::uint32_t& lkey;
     std::size_t bytes;
   };
-  for (const Wanted& each : {Wanted{receive_block_, receive_lkey_, shape::receives * wire::message_bytes},
-                             Wanted{send_block_, send_lkey_, shape::send_blocks * wire::message_bytes}}) {
+  for (const Wanted& each : {Wanted{receive_block_, lkeys_.receive, shape::receives * wire::message_bytes},
+                             Wanted{send_block_, lkeys_.send, shape::send_blocks * wire::message_bytes}}) {
     auto block = device_->pool().take(each.bytes);
     if (!block) return std::unexpected(block.error());
     each.block = std::move(*block);
@@ -101,13 +101,16 @@ rdma::Result<void> RdmaLink::prepare() {
   if (!table) return std::unexpected(table.error());
   table_block_ = std::move(*table);
   const std::span<std::byte> memory = table_block_.bytes().first(shape::table_bytes);
-  auto region = rdma::MemoryRegion::enroll(device_->pd(), memory, rdma::Access::remote_write);
-  if (!region) return std::unexpected(region.error());
-  table_ = std::move(*region);
-  greeting_ = wire::encode(wire::Greeting{
-      .window = shape::window,
-      .generation = settings_.generation,
-      .records = {reinterpret_cast<std::uintptr_t>(memory.data()), shape::records_bytes, table_->rkey()}});
+  const rdma::Result<std::uint32_t> table_lkey = table_block_.lkey();
+  if (!table_lkey) return std::unexpected(table_lkey.error());
+  lkeys_.table = *table_lkey;
+  auto right = rdma::PeerRight::make(*device_, memory, rdma::Access::remote_write);
+  if (!right) return std::unexpected(right.error());
+  table_ = std::move(*right);
+  greeting_ =
+      wire::encode(wire::Greeting{.window = shape::window,
+                                  .generation = settings_.generation,
+                                  .records = {table_.address(), shape::records_bytes, table_.rkey()}});
 
   most_pieces_ = static_cast<std::uint32_t>(std::clamp(device_->limits().max_sge, 1, shape::most_pieces));
   const QueuePairShape wanted{.send_depth = shape::send_depth,
@@ -124,7 +127,7 @@ rdma::Result<void> RdmaLink::prepare() {
 
 bool RdmaLink::post_receive(std::uint32_t which) {
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(receive_block_.bytes().data() + which * wire::message_bytes),
-                wire::message_bytes, receive_lkey_};
+                wire::message_bytes, lkeys_.receive};
   ibv_recv_wr wr{};
   wr.wr_id = WorkId{tag_, WorkKind::receive}.encode();
   wr.sg_list = &piece;
@@ -136,6 +139,8 @@ bool RdmaLink::post_receive(std::uint32_t which) {
 void RdmaLink::on_established() {
   stalled_since_ = engine_.now();
   next_keepalive_ = stalled_since_ + settings_.keepalive;
+  // The peer writes there only what a message of ours asked for, and this goes out before any.
+  if (table_.unbound()) grant(table_);
 }
 
 // --- receiving
@@ -209,35 +214,38 @@ Result<wire::Memory> RdmaLink::expect(std::uint32_t index, std::span<std::byte> 
   Expected& slot = expected_[wire::slot_of(index)];
   if (state_ != State::established) return fail(Errc::closed, "the link is not up");
   static std::byte nowhere;
-  slot = Expected{index, memory.data() != nullptr ? memory : std::span(&nowhere, 0), false, std::nullopt};
+  slot = Expected{index, memory.data() != nullptr ? memory : std::span(&nowhere, 0), false, {}};
   if (memory.size() <= shape::landing_bytes) {
     slot.lands = true;
-    const std::byte* at = table_block_.bytes().data() + shape::landing_at(wire::slot_of(index));
-    return wire::Memory{reinterpret_cast<std::uintptr_t>(at), memory.size(), table_->rkey()};
+    return wire::Memory{table_.address() + shape::landing_at(wire::slot_of(index)), memory.size(),
+                        table_.rkey()};
   }
-  auto region = rdma::MemoryRegion::enroll(device_->pd(), memory, rdma::Access::remote_write);
-  if (!region) {
+  auto right = rdma::PeerRight::make(*device_, memory, rdma::Access::remote_write);
+  if (!right) {
     slot = {};
-    return fail(Errc::device, region.error().what);
+    return fail(Errc::device, right.error().what);
   }
-  slot.region = std::move(*region);
-  return wire::Memory{reinterpret_cast<std::uintptr_t>(memory.data()), memory.size(), slot.region->rkey()};
+  slot.right = std::move(*right);
+  to_grant_ = true;
+  return wire::Memory{slot.right.address(), memory.size(), slot.right.rkey()};
 }
 
 void RdmaLink::forget(std::uint32_t index) {
   Expected& slot = expected_[wire::slot_of(index)];
-  if (slot.index == index) slot = {};
+  if (slot.index != index) return;
+  // An honest peer may be writing there. It is refused now, which ends the link, and is no trespass.
+  if (slot.right && id_ && id_->qp != nullptr) engine_.access_errors().forget(id_->qp);
+  slot = {};
 }
 
 Result<std::vector<wire::Memory>> RdmaLink::expose(const Source& source) {
   if (source.pieces().size() > wire::most_sources) return fail(Errc::bad_array, "too many pieces to read");
   if (device_ == nullptr) return fail(Errc::closed, "the link is not up");
-  const auto keys = source.keys_for(*device_);
-  if (!keys) return std::unexpected(keys.error());
+  const auto rights = source.rights_for(*device_);
+  if (!rights) return std::unexpected(rights.error());
   std::vector<wire::Memory> places;
   for (std::size_t i = 0; i < source.pieces().size(); ++i)
-    places.push_back({reinterpret_cast<std::uintptr_t>(source.pieces()[i].data()), source.pieces()[i].size(),
-                      (*keys)[i].rkey});
+    places.push_back({(*rights)[i].address(), source.pieces()[i].size(), (*rights)[i].rkey()});
   return places;
 }
 
@@ -255,7 +263,7 @@ void RdmaLink::break_off(const Error& cause) {
 // After leave(), messages still go out, but transfers are pointless. Expected memory is its owner's again.
 void RdmaLink::on_abandoned() {
   reads_.clear();
-  for (Expected& each : expected_) each = {};
+  for (const Expected& each : expected_) forget(each.index);
   early_.clear();
   if (state_ == State::established) pump();
 }
@@ -271,18 +279,25 @@ bool RdmaLink::drained() {
   return false;
 }
 
+void RdmaLink::revoke_rights() {
+  for (Expected& each : expected_) each.right = {};
+  table_ = {};
+}
+
 void RdmaLink::release_resources() {
   ring_.clear();
   outbox_.clear();
   reads_.clear();
   for (Expected& each : expected_) each = {};
-  table_.reset();
   if (queue_ != nullptr) rdma::Device::release(*queue_, shape::receives + shape::send_depth);
 }
 
 rdma::Error RdmaLink::explain(const ibv_wc& completion) const {
   if (completion.status == IBV_WC_LOC_LEN_ERR && WorkId::decode(completion.wr_id).kind == WorkKind::receive)
     return {rdma::Errc::bad_frame, "the peer sent a message of more than 4096 bytes"};
+  // Its memory is its owner's again, so nothing may open it any more.
+  if (completion.status == IBV_WC_MW_BIND_ERR)
+    return {rdma::Errc::connection_lost, "a transfer was given up before its request was sent"};
   return {};
 }
 

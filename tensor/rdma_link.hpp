@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "rdma/channel/channel_books.hpp"
+#include "rdma/device/peer_right.hpp"
 #include "rdma/engine.hpp"
 #include "rdma/engine/connection_life.hpp"
 #include "tensor/link.hpp"
@@ -77,8 +78,8 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   struct Expected {
     std::uint32_t index = 0;
     std::span<std::byte> memory;
-    bool lands = false;                        // received in our table, then copied
-    std::optional<rdma::MemoryRegion> region;  // set if it does not land in the table
+    bool lands = false;     // received in our table, then copied
+    rdma::PeerRight right;  // to write it, if it does not land in the table
   };
   struct Reading {
     std::uint32_t index = 0;
@@ -99,6 +100,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void on_established() override;
   void on_abandoned() override;
   bool drained() override;
+  void revoke_rights() override;
   void release_resources() override;
   void release_unread() override {}
   rdma::Error explain(const ibv_wc& completion) const override;
@@ -112,6 +114,8 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void broke(std::string what);
   // In rdma_link_send.cpp:
   void pump();
+  bool grant(rdma::PeerRight& right);
+  bool grant_expected();
   bool post_frame();
   bool post_data(Outgoing& outgoing);
   bool post_record(const Transfer& transfer);
@@ -128,9 +132,11 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   std::vector<std::byte> greeting_;
 
   rdma::MemoryPool::Block receive_block_, send_block_, table_block_;
-  std::uint32_t receive_lkey_ = 0, send_lkey_ = 0;
-  std::optional<rdma::MemoryRegion> table_;  // holds records, then landing places
-  std::uint32_t next_receive_ = 0;           // receives complete in the order they were posted
+  struct Lkeys {
+    std::uint32_t receive = 0, send = 0, table = 0;
+  } lkeys_;
+  rdma::PeerRight table_;           // to write records, then landing places
+  std::uint32_t next_receive_ = 0;  // receives complete in the order they were posted
 
   rdma::Credits credits_;
   rdma::Grants grants_;
@@ -141,6 +147,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   Outbox outbox_;
   std::deque<Reading> reads_;
   std::array<Expected, wire::slots> expected_;
+  bool to_grant_ = false;  // some right of expected_ may not be bound yet
   rdma::Clock::time_point next_keepalive_{}, stalled_since_{};
 };
 

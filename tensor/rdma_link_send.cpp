@@ -51,6 +51,7 @@ std::uint32_t RdmaLink::give_credits() { return htonl(grants_.give()); }
 
 // Sends until the queue is full, credits run out, nothing is left, or this link's turn is over.
 void RdmaLink::pump() {
+  if (to_grant_ && !grant_expected()) return;
   while (outbox_.has_frame() && post_frame()) {
   }
   std::uint64_t turn = 0;
@@ -73,6 +74,21 @@ void RdmaLink::pump() {
   if (turn >= shape::turn_bytes) mark_dirty();
 }
 
+bool RdmaLink::grant(rdma::PeerRight& right) {
+  ibv_send_wr wr = right.bind();
+  return post(wr, Posted{}, ring_.must_signal());
+}
+
+// Before the messages that carry their keys. False: the queue is full.
+bool RdmaLink::grant_expected() {
+  for (Expected& each : expected_) {
+    if (!each.right.unbound()) continue;
+    if (ring_.room() == 0 || !grant(each.right)) return false;
+  }
+  to_grant_ = false;
+  return true;
+}
+
 bool RdmaLink::post_frame() {
   if (ring_.room() == 0 || credits_.left() == 0) return false;
   const std::vector<std::byte>& bytes = outbox_.frame();
@@ -84,7 +100,7 @@ bool RdmaLink::post_frame() {
         send_block_.bytes().data() + (messages_posted_ % shape::send_blocks) * wire::message_bytes;
     std::memcpy(block, bytes.data(), bytes.size());
     piece.addr = address(block);
-    piece.lkey = send_lkey_;
+    piece.lkey = lkeys_.send;
   }
   ibv_send_wr wr{};
   wr.sg_list = &piece;
@@ -105,23 +121,26 @@ bool RdmaLink::post_data(Outgoing& outgoing) {
   if (outgoing.all_sent()) return true;
   if (ring_.room() < 2) return false;
   const std::optional<std::uint32_t> all = device_->lkey_of_all_memory();
-  std::span<const Source::Key> keys;
+  std::span<const rdma::PeerRight> rights;
   if (!all) {
-    const auto made = transfer.source->keys_for(*device_);
+    const auto made = transfer.source->rights_for(*device_);
     if (!made) {
       end(rdma::Errc::device_error, made.error().what);
       return false;
     }
-    keys = *made;
+    rights = *made;
   }
   wire::Memory to = transfer.to;
   to.address += outgoing.sent();
   std::array<Outgoing::Part, shape::most_pieces> parts;
   std::array<ibv_sge, shape::most_pieces> pieces;
   std::size_t used = 0;
-  for (const Outgoing::Part& each : outgoing.take(std::span(parts).first(most_pieces_), shape::chunk_bytes))
-    pieces[used++] = {address(each.bytes.data()), static_cast<std::uint32_t>(each.bytes.size()),
-                      all ? *all : keys[each.piece].lkey};
+  for (const Outgoing::Part& each : outgoing.take(std::span(parts).first(most_pieces_), shape::chunk_bytes)) {
+    const auto offset =
+        static_cast<std::uint64_t>(each.bytes.data() - transfer.source->pieces()[each.piece].data());
+    pieces[used++] = {all ? address(each.bytes.data()) : rights[each.piece].address() + offset,
+                      static_cast<std::uint32_t>(each.bytes.size()), all ? *all : rights[each.piece].lkey()};
+  }
   ibv_send_wr wr{};
   wr.sg_list = pieces.data();
   wr.num_sge = static_cast<int>(used);
@@ -143,7 +162,7 @@ bool RdmaLink::post_record(const Transfer& transfer) {
         send_block_.bytes().data() + (messages_posted_ % shape::send_blocks) * wire::message_bytes;
     std::memcpy(block, bytes.data(), bytes.size());
     piece.addr = address(block);
-    piece.lkey = send_lkey_;
+    piece.lkey = lkeys_.send;
     ++messages_posted_;
   }
   ibv_send_wr wr{};
@@ -169,11 +188,11 @@ bool RdmaLink::post_reads(Reading& reading) {
   if (ring_.room() == 0) return false;
   const wire::Memory& source = reading.sources[reading.source];
   const std::size_t share = std::min<std::uint64_t>(shape::chunk_bytes, source.bytes - reading.in_source);
-  const std::byte* at = expected.lands
-                            ? table_block_.bytes().data() + shape::landing_at(wire::slot_of(reading.index))
-                            : expected.memory.data();
-  ibv_sge piece{address(at + reading.done), static_cast<std::uint32_t>(share),
-                expected.lands ? table_->lkey() : expected.region->lkey()};
+  const std::uint64_t at =
+      expected.lands ? address(table_block_.bytes().data() + shape::landing_at(wire::slot_of(reading.index)))
+                     : expected.right.address();
+  ibv_sge piece{at + reading.done, static_cast<std::uint32_t>(share),
+                expected.lands ? lkeys_.table : expected.right.lkey()};
   ibv_send_wr wr{};
   wr.sg_list = &piece;
   wr.num_sge = 1;

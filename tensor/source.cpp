@@ -23,18 +23,17 @@ Result<std::vector<std::byte>> Source::copy() const {
   return all;
 }
 
-Result<std::span<const Source::Key>> Source::keys_for(rdma::Device& device) const {
+Result<std::span<const rdma::PeerRight>> Source::rights_for(rdma::Device& device) const {
   if (const auto known = registered_.find(&device); known != registered_.end())
-    return std::span<const Key>(known->second.keys);
-  Registered made{device.shared_from_this(), {}, {}};
+    return std::span<const rdma::PeerRight>(known->second.rights);
+  Registered made{device.shared_from_this(), {}};
   for (const Piece& each : pieces_) {
     const std::span<std::byte> memory(const_cast<std::byte*>(each.data()), each.size());
-    auto region = rdma::MemoryRegion::enroll(device.pd(), memory, rdma::Access::remote_read);
-    if (!region) return fail(Errc::device, region.error().what);
-    made.keys.push_back({region->lkey(), region->rkey()});
-    made.regions.push_back(std::move(*region));
+    auto right = rdma::PeerRight::for_all_told(device, memory);
+    if (!right) return fail(Errc::device, right.error().what);
+    made.rights.push_back(std::move(*right));
   }
-  return std::span<const Key>(registered_.emplace(&device, std::move(made)).first->second.keys);
+  return std::span<const rdma::PeerRight>(registered_.emplace(&device, std::move(made)).first->second.rights);
 }
 
 }  // namespace weir::tensor

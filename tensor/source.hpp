@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rdma/device/device.hpp"
+#include "rdma/device/peer_right.hpp"
 #include "tensor/error.hpp"
 
 namespace weir::tensor {
@@ -29,17 +30,14 @@ class Source {
   // All pieces, concatenated. Errc::too_much.
   Result<std::vector<std::byte>> copy() const;
 
-  struct Key {
-    std::uint32_t lkey, rkey;
-  };
-  // The keys of each piece: for the device to read it on our behalf (lkey), and for others to read it (rkey).
-  Result<std::span<const Key>> keys_for(rdma::Device& device) const;
+  // Each piece, for the device to read it on our behalf and for others to read it: both name its bytes by
+  // the right's addresses.
+  Result<std::span<const rdma::PeerRight>> rights_for(rdma::Device& device) const;
 
  private:
   struct Registered {
-    std::shared_ptr<rdma::Device> device;  // must outlive the regions
-    std::vector<rdma::MemoryRegion> regions;
-    std::vector<Key> keys;
+    std::shared_ptr<rdma::Device> device;  // must outlive the rights
+    std::vector<rdma::PeerRight> rights;
   };
 
   std::vector<Piece> pieces_;
