@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kv/commands/option_walk.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
@@ -66,18 +67,11 @@ std::size_t intset_limit(const Call& call) {
 }
 
 bool counted_keys(const Call& call, std::size_t& at, Arguments& keys) {
-  const auto count = parse_int(call[at]);
-  if (!count || *count <= 0) {
-    call.reply.error("ERR numkeys should be greater than 0");
-    return false;
-  }
-  ++at;
-  if (static_cast<std::uint64_t>(*count) > call.count() - at) {
-    call.syntax_error();
-    return false;
-  }
-  keys = call.arguments.subspan(at, static_cast<std::size_t>(*count));
-  at += keys.size();
+  const CountedKeys counted = counted_keys_in(call.arguments, at);
+  if (counted.wrong == CountedKeys::Wrong::too_many) return call.syntax_error(), false;
+  if (counted.keys.empty()) return call.reply.error("ERR numkeys should be greater than 0"), false;
+  keys = counted.keys;
+  at = counted.end;
   return true;
 }
 

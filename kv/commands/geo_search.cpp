@@ -7,6 +7,7 @@
 
 #include "kv/commands/collection.hpp"
 #include "kv/commands/geo_words.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
@@ -36,10 +37,7 @@ class SearchReader {
 
   bool read() {
     if (!read_fixed()) return false;
-    while (at_ < call_.count()) {
-      if (!read_one()) return false;
-    }
-    return consistent();
+    return (searches() ? read_search_options() : read_older_options()) && consistent();
   }
 
  private:
@@ -97,32 +95,55 @@ class SearchReader {
     at_ += 3;
     return parse_unit(call_, at_ - 1, shape.metres);
   }
-  bool read_count() {
+  bool read_count(std::size_t at) {
     std::int64_t count = 0;
-    if (!call_.integer(at_, count)) return false;
+    if (!call_.integer(at, count)) return false;
     if (count <= 0) return wrong("ERR COUNT must be > 0");
     options_.most = static_cast<std::size_t>(count);
-    return ++at_, true;
+    return true;
   }
 
-  bool read_one() {
+  // An option without a value that all commands have.
+  bool set_flag(std::string_view word) {
     using enum SearchOptions::Order;
-    if (is("WITHDIST")) return ++at_, options_.with_distance = true;
-    if (is("WITHHASH")) return ++at_, options_.with_hash = true;
-    if (is("WITHCOORD")) return ++at_, options_.with_place = true;
-    if (is("ANY")) return ++at_, options_.any = true;
-    if (is("ASC")) return ++at_, options_.order = nearest, true;
-    if (is("DESC")) return ++at_, options_.order = farthest, true;
-    if (is("COUNT", 1)) return ++at_, read_count();
-    return searches() ? read_shape_word() : read_destination();
+    if (is_word(word, "WITHDIST")) return options_.with_distance = true;
+    if (is_word(word, "WITHHASH")) return options_.with_hash = true;
+    if (is_word(word, "WITHCOORD")) return options_.with_place = true;
+    if (is_word(word, "ANY")) return options_.any = true;
+    if (is_word(word, "ASC")) return options_.order = nearest, true;
+    if (is_word(word, "DESC")) return options_.order = farthest, true;
+    return false;
+  }
+  bool read_search_options() {
+    while (at_ < call_.count()) {
+      if (set_flag(call_[at_])) {
+        ++at_;
+      } else if (is("COUNT", 1)) {
+        at_ += 2;
+        if (!read_count(at_ - 1)) return false;
+      } else if (!read_shape_word()) {
+        return false;
+      }
+    }
+    return true;
   }
   // The older commands name the destination among their options.
-  bool read_destination() {
-    const bool distances = is("STOREDIST", 1);
-    if (!stores_ || (!distances && !is("STORE", 1))) return call_.syntax_error(), false;
-    options_.destination = call_[at_ + 1];
-    options_.store_distance = distances;
-    return at_ += 2, true;
+  bool read_older_options() {
+    const bool at_member = form_ == SearchForm::around_member;
+    OptionWalk walk(at_member ? georadiusbymember_options : georadius_options, call_.arguments);
+    while (walk.next()) {
+      if (set_flag(walk.option().word)) continue;
+      if (walk.is("COUNT")) {
+        if (!read_count(walk.value())) return false;
+      } else if (stores_) {
+        options_.destination = call_[walk.value()];
+        options_.store_distance = walk.is("STOREDIST");
+      } else {
+        return call_.syntax_error(), false;
+      }
+    }
+    if (walk.wrong()) call_.syntax_error();
+    return !walk.wrong();
   }
   bool read_shape_word() {
     if (form_ == SearchForm::search_store && is("STOREDIST")) return ++at_, options_.store_distance = true;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kv/number.hpp"
+#include "kv/commands/option_walk.hpp"
 
 namespace weir::kv {
 
@@ -14,6 +14,7 @@ using KeyPlaces::counted, KeyPlaces::keyword, KeyPlaces::unknown;
 struct SpecRow {
   std::string_view commands;
   KeySpec specs[3];
+  const OptionGrammar* options = nullptr;  // if options name keys
 };
 constexpr SpecRow spec_rows[] = {
     {"msetnx", {{"OW insert", 1, -1, 2}}},
@@ -40,13 +41,15 @@ constexpr SpecRow spec_rows[] = {
     {"georadius",
      {{"RO access", 1},
       {"OW update", 6, 0, 1, keyword, "STORE"},
-      {"OW update", 6, 0, 1, keyword, "STOREDIST"}}},
+      {"OW update", 6, 0, 1, keyword, "STOREDIST"}},
+     &georadius_options},
     {"georadiusbymember",
      {{"RO access", 1},
       {"OW update", 5, 0, 1, keyword, "STORE"},
-      {"OW update", 5, 0, 1, keyword, "STOREDIST"}}},
-    {"xread", {{"RO access", 1, -1, 1, keyword, "STREAMS"}}},
-    {"xreadgroup", {{"RO access", 4, -1, 1, keyword, "STREAMS"}}},
+      {"OW update", 5, 0, 1, keyword, "STOREDIST"}},
+     &georadiusbymember_options},
+    {"xread", {{"RO access", 1, -1, 1, keyword, "STREAMS"}}, &stream_reading_options},
+    {"xreadgroup", {{"RO access", 4, -1, 1, keyword, "STREAMS"}}, &stream_reading_options},
     {"exists touch watch", {{"RO", 1, -1, 1}}},
     {"hexists hlen hstrlen llen scard sismember strlen type xlen zcard", {{"RO", 1}}},
     {"memory|usage object|encoding object|freq object|idletime object|refcount", {{"RO", 2}}},
@@ -83,7 +86,9 @@ constexpr SpecRow spec_rows[] = {
     {"blmove brpoplpush lmove rpoplpush smove", {{"RW access delete", 1}, {"RW insert", 2}}},
     {"sinterstore", {{"RW update", 1}, {"RO access", 2, -1, 1}}},
     {"migrate", {{"RW access delete", 3}, {"RW access delete incomplete", -2, -1, 1, keyword, "KEYS"}}},
-    {"sort", {{"RO access", 1}, {"RO access", 0, 0, 0, unknown}, {"OW update", 0, 0, 0, unknown}}},
+    {"sort",
+     {{"RO access", 1}, {"RO access", 0, 0, 0, unknown}, {"OW update", 0, 0, 0, unknown}},
+     &sort_options},
 };
 
 struct TipRow {
@@ -143,49 +148,29 @@ const Row* row_of(const Row (&rows)[count], const Command& command) {
 
 bool names_keys(const KeySpec& spec) { return spec.use != "not_key"; }
 
-// SORT's last STORE names a key as well. The arguments of options are not options.
-std::optional<std::string_view> sort_destination(Arguments words) {
-  std::optional<std::string_view> destination;
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    if (is_word(words[i].text, "LIMIT")) {
-      i += 2;
-    } else if (is_word(words[i].text, "GET") || is_word(words[i].text, "BY")) {
-      i += 1;
-    } else if (is_word(words[i].text, "STORE") && i + 1 < words.size()) {
-      destination = words[i + 1].text;
-    }
+// The keys that a command's options name, by the walk that the command itself makes.
+void add_named_by_options(const OptionGrammar& grammar, Arguments words, std::vector<KeyInUse>& keys) {
+  std::optional<KeyInUse> destination;  // a later one replaces it
+  OptionWalk walk(grammar, words);
+  while (walk.next()) {
+    const OptionWord& option = walk.option();
+    const Arguments behind = words.subspan(walk.value());
+    if (option.keys == OptionKeys::value) destination = {behind[0].text, option.use};
+    const std::size_t named = option.keys == OptionKeys::all    ? behind.size()
+                              : option.keys == OptionKeys::half ? behind.size() / 2
+                                                                : 0;
+    for (const Argument& key : behind.first(named)) keys.push_back({key.text, option.use});
   }
-  return destination;
+  if (destination) keys.push_back(*destination);
 }
 
-// MIGRATE names one key, or "" and behind KEYS any number. The arguments of options are not options.
+// MIGRATE names one key, or "" and behind KEYS any number.
 std::vector<KeyInUse> keys_of_migrate(Arguments words) {
-  constexpr std::string_view use = "RW access delete";
-  constexpr std::size_t key_at = 3;
-  std::size_t first = key_at;
-  std::size_t last = key_at;
-  for (std::size_t i = 6; i < words.size() && words[key_at].text.empty(); ++i) {
-    if (is_word(words[i].text, "AUTH")) {
-      i += 1;
-    } else if (is_word(words[i].text, "AUTH2")) {
-      i += 2;
-    } else if (is_word(words[i].text, "KEYS")) {
-      first = i + 1;
-      last = words.size() - 1;
-      break;
-    }
-  }
   std::vector<KeyInUse> keys;
-  for (std::size_t i = first; i <= last && i < words.size(); ++i) keys.push_back({words[i].text, use});
+  const std::string_view key = words[3].text;
+  if (key.empty()) add_named_by_options(migrate_options, words, keys);
+  if (keys.empty()) keys.push_back({key, "RW access delete"});
   return keys;
-}
-
-// If a keyword occurs several times the command uses one of its keys, but all are listed: a user who may not
-// access one of them is refused.
-void add_behind_keywords(const KeySpec& spec, Arguments words, std::vector<KeyInUse>& keys) {
-  for (auto i = static_cast<std::size_t>(spec.begin); i + 1 < words.size(); ++i) {
-    if (is_word(words[i].text, spec.keyword)) keys.push_back({words[i + 1].text, spec.use});
-  }
 }
 
 // SET reads the old value only with GET; a BITFIELD that only reads changes nothing.
@@ -223,35 +208,25 @@ bool has_keys(const Command& command) { return std::ranges::any_of(key_specs(com
 
 std::optional<std::vector<KeyInUse>> keys_in(const Command& command, Arguments words) {
   if (command.name == "migrate") return keys_of_migrate(words);
+  const auto* row = row_of(spec_rows, command);
   std::vector<KeyInUse> keys;
   const auto size = static_cast<int>(words.size());
   for (const KeySpec& spec : key_specs(command)) {
-    if (!names_keys(spec) || spec.places == unknown) continue;
-    int first = spec.begin;
-    int last = spec.last < 0 ? size + spec.last : spec.begin + spec.last;
-    if (spec.places == keyword && spec.last == 0) {
-      add_behind_keywords(spec, words, keys);
-      continue;
-    }
-    if (spec.places == keyword) {
-      while (first < size && !is_word(words[static_cast<std::size_t>(first)].text, spec.keyword)) ++first;
-      ++first;
-      last = first + (size - first) / 2 - 1;
-    }
+    if (!names_keys(spec)) continue;
     if (spec.places == counted) {
-      const auto n = first < size ? parse_int(words[static_cast<std::size_t>(first)].text) : std::nullopt;
-      if (!n || *n < 1 || *n > size - first - 1) return std::nullopt;
-      last = first + static_cast<int>(*n);
-      ++first;
-    }
-    const std::string_view use = use_with(spec, command, words);
-    for (int i = first; i <= last && i < size; i += spec.step) {
-      keys.push_back({words[static_cast<std::size_t>(i)].text, use});
+      const CountedKeys found = counted_keys_in(words, static_cast<std::size_t>(spec.begin));
+      const bool too_few = found.keys.empty() && !command.has(flag::no_mandatory_keys);
+      if (found.wrong != CountedKeys::Wrong::nothing || too_few) return std::nullopt;
+      for (const Argument& key : found.keys) keys.push_back({key.text, spec.use});
+    } else if (spec.places == KeyPlaces::range) {
+      const int last = spec.last < 0 ? size + spec.last : spec.begin + spec.last;
+      const std::string_view use = use_with(spec, command, words);
+      for (int i = spec.begin; i <= last && i < size; i += spec.step)
+        keys.push_back({words[static_cast<std::size_t>(i)].text, use});
     }
   }
-  if (command.name == "sort") {
-    if (const auto key = sort_destination(words)) keys.push_back({*key, "OW update"});
-  }
+  if (row != nullptr && row->options != nullptr) add_named_by_options(*row->options, words, keys);
+  if (keys.empty() && row != nullptr && row->options != nullptr) return std::nullopt;  // no STREAMS
   return keys;
 }
 

@@ -14,9 +14,9 @@ namespace weir::kv {
 enum class KeyPlaces : std::uint8_t {
   range,    // from `begin` on, every `step`th argument
   counted,  // the argument at `begin` is the number of keys after it
-  keyword,  // after the first `keyword` at or after `begin`; a `last` of -1: the first half of
-            // what follows, or all of it if `begin` counts from the end
-  unknown,  // only the command itself can find them
+  keyword,  // told to clients only: behind the first `keyword` at or after `begin`. A word before it may look
+            // like it, so the command's options are walked instead (option_walk.hpp)
+  unknown,  // clients cannot find them without asking
 };
 
 struct KeySpec {
@@ -42,7 +42,7 @@ struct KeyInUse {
 
 // Whether any argument of the command can be a key (a shard channel is not one).
 bool has_keys(const Command& command);
-// nullopt: the arguments contradict each other.
+// nullopt: the command will refuse the arguments and touch no key.
 std::optional<std::vector<KeyInUse>> keys_in(const Command& command, Arguments words);
 
 }  // namespace weir::kv

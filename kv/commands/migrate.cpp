@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kv/commands/command.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/migration/migrations.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
@@ -11,36 +12,30 @@ namespace weir::kv {
 
 namespace {
 
-constexpr std::size_t options_at = 6;
-
 // False: it has replied with an error.
 bool read_options(const Call& call, migration::Order& order, Arguments& keys) {
   keys = call.arguments.subspan(3, 1);
-  for (std::size_t i = options_at; i < call.count(); ++i) {
-    const std::size_t more = call.count() - 1 - i;
-    if (is_word(call[i], "COPY")) {
+  OptionWalk walk(migrate_options, call.arguments);
+  while (walk.next()) {
+    if (walk.is("COPY")) {
       order.copy = true;
-    } else if (is_word(call[i], "REPLACE")) {
+    } else if (walk.is("REPLACE")) {
       order.replace = true;
-    } else if (is_word(call[i], "AUTH") && more >= 1) {
-      order.password = call[++i];
-    } else if (is_word(call[i], "AUTH2") && more >= 2) {
-      order.user = call[++i];
-      order.password = call[++i];
-    } else if (is_word(call[i], "KEYS")) {
-      if (!call[3].empty()) {
-        call.reply.error(
-            "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string");
-        return false;
-      }
-      keys = call.arguments.subspan(i + 1);
-      return true;
+    } else if (walk.is("AUTH")) {
+      order.password = call[walk.value()];
+    } else if (walk.is("AUTH2")) {
+      order.user = call[walk.value()];
+      order.password = call[walk.value() + 1];
+    } else if (call[3].empty()) {
+      keys = call.arguments.subspan(walk.value());
     } else {
-      call.syntax_error();
+      call.reply.error(
+          "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string");
       return false;
     }
   }
-  return true;
+  if (walk.wrong()) call.syntax_error();
+  return !walk.wrong();
 }
 
 void migrate(const Call& call) {

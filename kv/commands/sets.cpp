@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kv/commands/collection.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/commands/random_choice.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
@@ -234,19 +235,17 @@ void sunionstore(const Call& call) { store_combined(call, SetOperation::united);
 void sdiffstore(const Call& call) { store_combined(call, SetOperation::difference); }
 
 void sintercard(const Call& call) {
-  const auto numkeys = parse_int(call[1]);
-  if (!numkeys || *numkeys <= 0) return call.reply.error("ERR numkeys should be greater than 0");
-  if (static_cast<std::uint64_t>(*numkeys) > call.count() - 2) {
+  const CountedKeys counted = counted_keys_in(call.arguments, 1);
+  if (counted.wrong == CountedKeys::Wrong::too_many)
     return call.reply.error("ERR Number of keys can't be greater than number of args");
-  }
-  const Arguments keys = call.arguments.subspan(2, static_cast<std::size_t>(*numkeys));
+  if (counted.keys.empty()) return call.reply.error("ERR numkeys should be greater than 0");
   std::int64_t limit = 0;
-  for (std::size_t i = 2 + keys.size(); i < call.count(); i += 2) {
+  for (std::size_t i = counted.end; i < call.count(); i += 2) {
     if (!is_word(call[i], "LIMIT") || i + 1 >= call.count()) return call.syntax_error();
     if (!positive(call, i + 1, limit, "ERR LIMIT can't be negative")) return;
   }
   std::vector<Set*> sets;
-  if (!sets_of(call, keys, sets)) return;
+  if (!sets_of(call, counted.keys, sets)) return;
   std::int64_t count = 0;
   intersect(sets, [&](std::string_view) { return ++count != limit; });
   call.reply.integer(count);

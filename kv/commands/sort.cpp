@@ -10,6 +10,7 @@
 
 #include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -41,31 +42,29 @@ bool may_follow_patterns(const Call& call, std::string_view option) {
 }
 
 bool parse_options(const Call& call, Stores stores, SortOptions& options) {
-  for (std::size_t i = 2; i < call.count(); ++i) {
-    const std::size_t more = call.count() - 1 - i;
-    if (is_word(call[i], "ASC")) {
+  OptionWalk walk(stores == Stores::yes ? sort_options : sort_ro_options, call.arguments);
+  while (walk.next()) {
+    const std::size_t at = walk.value();
+    if (walk.is("ASC")) {
       options.descending = false;
-    } else if (is_word(call[i], "DESC")) {
+    } else if (walk.is("DESC")) {
       options.descending = true;
-    } else if (is_word(call[i], "ALPHA")) {
+    } else if (walk.is("ALPHA")) {
       options.by_text = true;
-    } else if (is_word(call[i], "LIMIT") && more >= 2) {
-      if (!call.integer(i + 1, options.first) || !call.integer(i + 2, options.count)) return false;
-      i += 2;
-    } else if (stores == Stores::yes && is_word(call[i], "STORE") && more >= 1) {
-      options.store = call[++i];
-    } else if (is_word(call[i], "BY") && more >= 1) {
-      options.by = call[++i];
+    } else if (walk.is("LIMIT")) {
+      if (!call.integer(at, options.first) || !call.integer(at + 1, options.count)) return false;
+    } else if (walk.is("STORE")) {
+      options.store = call[at];
+    } else if (walk.is("BY")) {
+      options.by = call[at];
       if (!options.as_they_are() && !may_follow_patterns(call, "BY")) return false;
-    } else if (is_word(call[i], "GET") && more >= 1) {
-      options.gets.push_back(call[++i]);
-      if (!may_follow_patterns(call, "GET")) return false;
     } else {
-      call.syntax_error();
-      return false;
+      options.gets.push_back(call[at]);
+      if (!may_follow_patterns(call, "GET")) return false;
     }
   }
-  return true;
+  if (walk.wrong()) call.syntax_error();
+  return !walk.wrong();
 }
 
 // The value that a pattern names for an element: "weight_*" the string at that key, "object_*->field" a field

@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "kv/commands/option_walk.hpp"
 #include "kv/commands/streams.hpp"
 #include "kv/server/server.hpp"
 
@@ -37,43 +38,37 @@ class QueryParser {
 
   bool parse() {
     query_.grouped = call_.command.name == "xreadgroup";
-    for (at_ = 1; at_ < call_.count() && query_.first_key == 0; ++at_) {
+    while (walk_.next()) {
       if (!take_option()) return false;
     }
-    if (query_.first_key == 0) return call_.syntax_error(), false;
+    if (walk_.wrong() || query_.first_key == 0) return call_.syntax_error(), false;
     if (query_.grouped && !query_.has_group) return fail("ERR Missing GROUP option for XREADGROUP");
     return true;
   }
 
  private:
-  std::size_t behind() const { return call_.count() - 1 - at_; }
-  bool is(std::string_view word) const { return is_word(call_[at_], word); }
   bool fail(std::string_view error) const {
     call_.reply.error(error);
     return false;
   }
 
   bool take_option() {
-    if (is("BLOCK") && behind() >= 1) return take_timeout();
-    if (is("COUNT") && behind() >= 1) return call_.integer(++at_, query_.count);
-    if (is("STREAMS") && behind() >= 1) return take_streams();
-    if (is("GROUP") && behind() >= 2) {
-      if (!query_.grouped) return refuse_group_option("GROUP");
-      query_.has_group = true;
-      query_.group = call_[++at_];
-      query_.consumer = call_[++at_];
-      return true;
-    }
-    if (is("NOACK")) {
-      if (!query_.grouped) return refuse_group_option("NOACK");
+    if (walk_.is("BLOCK")) return take_timeout();
+    if (walk_.is("COUNT")) return call_.integer(walk_.value(), query_.count);
+    if (walk_.is("STREAMS")) return take_streams();
+    if (!query_.grouped) return refuse_group_option();
+    if (walk_.is("NOACK")) {
       query_.acknowledges = true;
-      return true;
+    } else {
+      query_.has_group = true;
+      query_.group = call_[walk_.value()];
+      query_.consumer = call_[walk_.value() + 1];
     }
-    return call_.syntax_error(), false;
+    return true;
   }
 
-  bool refuse_group_option(std::string_view option) const {
-    return fail("ERR The " + std::string(option) +
+  bool refuse_group_option() const {
+    return fail("ERR The " + std::string(walk_.option().word) +
                 " option is only supported by XREADGROUP. You called XREAD instead.");
   }
 
@@ -83,7 +78,7 @@ class QueryParser {
                   " command is not allowed with BLOCK option from scripts");
     }
     query_.waits = true;
-    if (!call_.integer(++at_, query_.timeout_ms, "ERR timeout is not an integer or out of range"))
+    if (!call_.integer(walk_.value(), query_.timeout_ms, "ERR timeout is not an integer or out of range"))
       return false;
     if (query_.timeout_ms < 0) return fail("ERR timeout is negative");
     // Limit it to a time that never comes.
@@ -92,19 +87,19 @@ class QueryParser {
   }
 
   bool take_streams() {
-    const std::size_t words = behind();
+    const std::size_t words = call_.count() - walk_.value();
     if (words % 2 != 0) {
       return fail(
           "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.");
     }
-    query_.first_key = at_ + 1;
+    query_.first_key = walk_.value();
     query_.streams = words / 2;
     return true;
   }
 
   const Call& call_;
   ReadQuery& query_;
-  std::size_t at_ = 0;
+  OptionWalk walk_{stream_reading_options, call_.arguments};
 };
 
 // One of the streams that a client names; it wants the entries after `above`. In a group the highest id means

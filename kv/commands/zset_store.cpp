@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kv/commands/collection.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
@@ -69,22 +70,20 @@ double combined(double a, double b, Aggregate how) {
 void sort_by_size(std::vector<Operand>& operands) { std::ranges::stable_sort(operands, {}, &Operand::size); }
 
 bool parse_operands(const Call& call, std::size_t& at, Query& query) {
-  const auto count = parse_int(call[at]);
-  if (!count) {
+  using enum CountedKeys::Wrong;
+  const CountedKeys counted = counted_keys_in(call.arguments, at);
+  if (counted.wrong == number) {
     call.reply.error("ERR value is not an integer or out of range");
     return false;
   }
-  if (*count < 1) {
+  if (counted.wrong == too_many) return call.syntax_error(), false;
+  if (counted.keys.empty()) {
     call.reply.error("ERR at least 1 input key is needed for '" + call.command.full_name() + "' command");
     return false;
   }
-  ++at;
-  if (static_cast<std::uint64_t>(*count) > call.count() - at) {
-    call.syntax_error();
-    return false;
-  }
-  for (std::int64_t i = 0; i < *count; ++i) {
-    Record* record = call.read(call[at++]);
+  at = counted.end;
+  for (const Argument& key : counted.keys) {
+    Record* record = call.read(key.text);
     Operand operand;
     if (record != nullptr) {
       switch (record->value.type()) {

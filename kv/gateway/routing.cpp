@@ -4,6 +4,7 @@
 
 #include "cluster/key_slot.hpp"
 #include "kv/commands/key_specs.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/gateway/scan_cursor.hpp"
 
 namespace weir::kv::cluster {
@@ -52,9 +53,9 @@ bool lists(std::string_view names, std::string_view wanted) {
 
 // XREAD and XREADGROUP block only with the option BLOCK.
 bool says_block(Arguments words) {
-  for (const Argument& word : words.subspan(1)) {
-    if (is_word(word.text, "STREAMS")) return false;
-    if (is_word(word.text, "BLOCK")) return true;
+  OptionWalk walk(stream_reading_options, words);
+  while (walk.next()) {
+    if (walk.is("BLOCK")) return true;
   }
   return false;
 }
@@ -147,11 +148,11 @@ Route Routing::route(const Command* command, Arguments words) const {
     }
     return route;
   }
-  // A script without keys may run on any node; clients of a cluster expect that.
-  if (command->group == "scripting" && words.size() > 2 && words[2].text == "0")
-    return {Route::Where::any_node, 0, {}};
   const auto keys = keys_in(*command, words);
-  if (!keys || keys->empty()) return {Route::Where::refused, 0, no_key};
+  if (!keys) return {};  // its words are wrong, which is reported here
+  // A script without keys may run on any node; clients of a cluster expect that.
+  if (keys->empty() && command->group == "scripting") return {Route::Where::any_node, 0, {}};
+  if (keys->empty()) return {Route::Where::refused, 0, no_key};
   route.slot = key_slot(keys->front().key);
   for (const KeyInUse& key : *keys) {
     if (key_slot(key.key) != route.slot) return {Route::Where::cross_slot, 0, {}};

@@ -12,6 +12,7 @@
 #include <forward_list>
 
 #include "kv/aof/kept.hpp"
+#include "kv/commands/option_walk.hpp"
 #include "kv/effects/effects.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/scripts/lua_values.hpp"
@@ -182,13 +183,22 @@ bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_on
 
 // Reads the number of keys; replies with an error if it is not a number or too large.
 bool Scripts::count_keys(const Call& call, std::size_t& keys, std::string_view no_number) const {
-  std::int64_t count = 0;
-  if (!call.integer(2, count, no_number)) return false;
-  if (count > static_cast<std::int64_t>(call.count()) - 3)
-    return call.reply.error("ERR Number of keys can't be greater than number of args"), false;
-  if (count < 0) return call.reply.error("ERR Number of keys can't be negative"), false;
-  keys = static_cast<std::size_t>(count);
-  return true;
+  const CountedKeys counted = counted_keys_in(call.arguments, 2);
+  switch (counted.wrong) {
+    case CountedKeys::Wrong::nothing:
+      keys = counted.keys.size();
+      return true;
+    case CountedKeys::Wrong::number:
+      call.reply.error(no_number);
+      return false;
+    case CountedKeys::Wrong::negative:
+      call.reply.error("ERR Number of keys can't be negative");
+      return false;
+    case CountedKeys::Wrong::too_many:
+      call.reply.error("ERR Number of keys can't be greater than number of args");
+      return false;
+  }
+  return false;
 }
 
 // Pushes a table of the call's words [from, to).
