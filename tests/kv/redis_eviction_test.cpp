@@ -57,6 +57,8 @@ Outcome outcome(WireClient& client, WireClient other, const UnderWay& what) {
   seen.refused = write(client, at_first, "k");
   seen.keys_before = keys_of(client);
   const long long before = evicted_by(client);
+  // A replica that takes no end mark would need the disk.
+  other.call({"REPLCONF", "capa", "eof"});
   other.send(encode({what.begin.begin(), what.begin.end()}));
   while (fact(client, what.section, what.fact) != "1") std::this_thread::yield();
   seen.refused += write(client, written, "n");
