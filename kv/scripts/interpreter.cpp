@@ -1,16 +1,21 @@
 #include "kv/scripts/interpreter.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
+#include <limits>
 #include <new>
 #include <utility>
 
+#include "kv/scripts/coroutines.hpp"
 #include "kv/scripts/library_guards.hpp"
 #include "kv/scripts/message_pack.hpp"
 #include "kv/scripts/sandbox.hpp"
+#include "kv/scripts/string_library.hpp"
 #include "kv/scripts/struct_library.hpp"
+#include "kv/scripts/table_library.hpp"
 
 extern "C" {
 int luaopen_cjson(lua_State* lua);
@@ -59,6 +64,27 @@ int random_seed(lua_State* lua) {
   return 0;
 }
 
+// Collects about so many kilobytes; true: a cycle has ended.
+bool collect_some(lua_State* lua, int kilobytes) {
+  constexpr int at_once = 64;
+  constexpr std::size_t steps_a_kilobyte = 100;
+  for (;; kilobytes -= at_once) {
+    const int piece = std::clamp(kilobytes, 0, at_once);
+    Budget::of(lua).spend(lua, steps_a_kilobyte * static_cast<std::size_t>(1 + piece));
+    if (lua_gc(lua, LUA_GCSTEP, piece) != 0) return true;
+    if (kilobytes <= at_once) return false;
+  }
+}
+
+// The first cycle may have begun before the last garbage was made.
+void collect_all(lua_State* lua) {
+  constexpr int no_end = std::numeric_limits<int>::max();
+  for (int cycles = 0; cycles < 2; ++cycles) {
+    while (!collect_some(lua, no_end)) {
+    }
+  }
+}
+
 // collectgarbage() of Lua 5.1 (manual, 5.1), which notes what a later script must not find changed.
 int collect_garbage(lua_State* lua) {
   constexpr const char* names[] = {"stop", "restart",  "collect",    "count",
@@ -67,7 +93,15 @@ int collect_garbage(lua_State* lua) {
                              LUA_GCSTEP, LUA_GCSETPAUSE, LUA_GCSETSTEPMUL};
   constexpr int bytes_a_unit = 1024;  // of what LUA_GCCOUNT returns
   const int action = actions[luaL_checkoption(lua, 1, "collect", names)];
-  const int result = lua_gc(lua, action, luaL_optint(lua, 2, 0));
+  const int argument = luaL_optint(lua, 2, 0);
+  int result = 0;
+  if (action == LUA_GCCOLLECT) {
+    collect_all(lua);
+  } else if (action == LUA_GCSTEP) {
+    result = collect_some(lua, argument) ? 1 : 0;
+  } else {
+    result = lua_gc(lua, action, argument);
+  }
   if (action == LUA_GCSTOP || action == LUA_GCSETPAUSE || action == LUA_GCSETSTEPMUL)
     state_of(lua).collector_changed = true;
   if (action == LUA_GCSTEP) return lua_pushboolean(lua, result), 1;
@@ -99,6 +133,9 @@ int open_libraries(lua_State* lua) {
     lua_setglobal(lua, library == luaopen_cjson ? "cjson" : "bit");
   }
   guard_libraries(lua);
+  replace_coroutine_functions(lua);
+  replace_string_functions(lua);
+  replace_table_functions(lua);
   lua_pushcfunction(lua, open_message_pack);
   lua_call(lua, 0, 1);
   lua_setglobal(lua, "cmsgpack");
@@ -114,24 +151,10 @@ int open_libraries(lua_State* lua) {
 
 }  // namespace
 
-Interpreter::Interpreter(std::size_t memory_limit) : memory_{.used = 0, .limit = memory_limit} {
-  lua_.reset(lua_newstate(allocate, &memory_));
+Interpreter::Interpreter(std::size_t memory_limit) : budget_(memory_limit) {
+  lua_.reset(lua_newstate(Budget::allocate, &budget_));
   if (lua_ == nullptr || lua_cpcall(lua(), [](lua_State* l) { return open_libraries(l); }, &state_) != 0)
     throw std::bad_alloc();
-}
-
-void* Interpreter::allocate(void* memory, void* block, std::size_t old_size, std::size_t new_size) {
-  auto& [used, limit] = *static_cast<Memory*>(memory);
-  if (new_size == 0) {
-    used -= old_size;
-    std::free(block);
-    return nullptr;
-  }
-  // Shrinking a block must not fail.
-  if (new_size > old_size && used + (new_size - old_size) > limit) return nullptr;
-  void* const moved = std::realloc(block, new_size);
-  if (moved != nullptr) used = used - old_size + new_size;
-  return moved;
 }
 
 void Interpreter::set_global(const char* name) { kv::set_global(lua(), name); }

@@ -13,6 +13,8 @@
 #include <lua.hpp>
 #include <memory>
 
+#include "kv/scripts/budget.hpp"
+
 namespace weir::kv {
 
 // What a script may change for later ones.
@@ -29,8 +31,9 @@ class Interpreter {
   Interpreter& operator=(const Interpreter&) = delete;
 
   lua_State* lua() const { return lua_.get(); }
-  std::size_t memory() const { return memory_.used; }
-  std::size_t memory_limit() const { return memory_.limit; }
+  Budget& budget() { return budget_; }
+  std::size_t memory() const { return budget_.memory(); }
+  std::size_t memory_limit() const { return budget_.memory_limit(); }
 
   // Pops the value on top of the stack and makes it the global of that name.
   void set_global(const char* name);
@@ -40,17 +43,11 @@ class Interpreter {
   void restore();
 
  private:
-  struct Memory {
-    std::size_t used = 0;
-    std::size_t limit = 0;
-  };
   struct Close {
     void operator()(lua_State* lua) const { lua_close(lua); }
   };
 
-  static void* allocate(void* memory, void* block, std::size_t old_size, std::size_t new_size);
-
-  Memory memory_;
+  Budget budget_;
   InterpreterState state_;
   std::unique_ptr<lua_State, Close> lua_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kv/scripts/budget.hpp"
+
 namespace weir::kv {
 
 namespace {
@@ -35,6 +37,7 @@ int tohex(lua_State* lua) {
 // for nesting that is too deep for cjson, which refuses it itself.
 bool take_json(lua_State* lua, std::size_t& left, int depth) {
   constexpr int deepest = 1000;
+  Budget::of(lua).spend(lua, 2);
   std::size_t bytes = worst_of_a_number;
   if (lua_type(lua, -1) == LUA_TSTRING) bytes += worst_of_a_byte * lua_objlen(lua, -1);
   if (bytes > left) return false;

@@ -1,52 +1,98 @@
 #include "kv/scripts/message_pack.hpp"
 
-#include <msgpack.h>
-
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 #include <string_view>
+
+#include "kv/scripts/paid_bytes.hpp"
 
 namespace weir::kv {
 
 namespace {
 
 // Deeper tables become nil, as in Redis, because a table may contain itself.
-constexpr int deepest = 16;
+constexpr int deepest_packed = 16;
+constexpr int deepest_unpacked = 32;
 
-struct Packed {
-  Packed() { msgpack_sbuffer_init(&bytes); }
-  ~Packed() { msgpack_sbuffer_destroy(&bytes); }
-  Packed(const Packed&) = delete;
-  Packed& operator=(const Packed&) = delete;
+// Writes values in MessagePack's shortest form.
+class Packer {
+ public:
+  explicit Packer(lua_State* lua) : lua_(lua), out_(lua) {}
 
-  msgpack_sbuffer bytes;
-  msgpack_packer packer{.data = &bytes, .callback = msgpack_sbuffer_write};
+  // Packs the value on top of the stack and pops it.
+  void value(int depth);
+  void push() const { out_.push(); }
+
+ private:
+  void put(unsigned type, std::uint64_t number, std::size_t bytes);
+  void number();
+  void integer(std::int64_t value);
+  void text();
+  void table(int depth);
+  std::int64_t length_of_array();
+
+  lua_State* const lua_;
+  PaidBytes out_;
 };
 
-void pack_value(lua_State* lua, msgpack_packer& out, int depth);
+// A type byte and a big-endian number of so many bytes.
+void Packer::put(unsigned type, std::uint64_t number, std::size_t bytes) {
+  char piece[1 + sizeof number] = {static_cast<char>(type)};
+  for (std::size_t i = 0; i < bytes; ++i) piece[bytes - i] = static_cast<char>(number >> (8 * i) & 0xff);
+  out_.add(std::string_view(piece, 1 + bytes));
+}
 
-void pack_number(lua_State* lua, msgpack_packer& out) {
-  const lua_Number value = lua_tonumber(lua, -1);
+void Packer::integer(std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  if (value >= -32 && value < 128) return put(static_cast<unsigned>(bits & 0xff), 0, 0);
+  if (value >= 0) {
+    if (bits <= 0xff) return put(0xcc, bits, 1);
+    if (bits <= 0xffff) return put(0xcd, bits, 2);
+    return bits <= 0xffffffff ? put(0xce, bits, 4) : put(0xcf, bits, 8);
+  }
+  if (value >= INT8_MIN) return put(0xd0, bits, 1);
+  if (value >= INT16_MIN) return put(0xd1, bits, 2);
+  return value >= INT32_MIN ? put(0xd2, bits, 4) : put(0xd3, bits, 8);
+}
+
+void Packer::number() {
+  const lua_Number value = lua_tonumber(lua_, -1);
   constexpr lua_Number limit = 9223372036854775808.0;
   if (std::floor(value) == value && value >= -limit && value < limit) {
-    msgpack_pack_int64(&out, static_cast<std::int64_t>(value));
+    integer(static_cast<std::int64_t>(value));
   } else if (static_cast<lua_Number>(static_cast<float>(value)) == value) {
-    msgpack_pack_float(&out, static_cast<float>(value));
+    put(0xca, std::bit_cast<std::uint32_t>(static_cast<float>(value)), 4);
   } else {
-    msgpack_pack_double(&out, value);
+    put(0xcb, std::bit_cast<std::uint64_t>(value), 8);
   }
 }
 
+void Packer::text() {
+  std::size_t size = 0;
+  const char* bytes = lua_tolstring(lua_, -1, &size);
+  if (size < 32) {
+    put(0xa0 | static_cast<unsigned>(size), 0, 0);
+  } else if (size <= 0xff) {
+    put(0xd9, size, 1);
+  } else {
+    size <= 0xffff ? put(0xda, size, 2) : put(0xdb, size, 4);
+  }
+  out_.add({bytes, size});
+}
+
 // The number of elements if the keys are 1, 2, ... without a gap; otherwise -1.
-std::int64_t length_of_array(lua_State* lua) {
+std::int64_t Packer::length_of_array() {
   std::int64_t count = 0;
   lua_Number largest = 0;
-  for (lua_pushnil(lua); lua_next(lua, -2) != 0;) {
-    lua_pop(lua, 1);
-    const lua_Number key = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : 0;
+  for (lua_pushnil(lua_); lua_next(lua_, -2) != 0;) {
+    Budget::of(lua_).spend(lua_, 1);
+    lua_pop(lua_, 1);
+    const lua_Number key = lua_type(lua_, -1) == LUA_TNUMBER ? lua_tonumber(lua_, -1) : 0;
     if (key < 1 || std::floor(key) != key) {
-      lua_pop(lua, 1);
+      lua_pop(lua_, 1);
       return -1;
     }
     ++count;
@@ -55,159 +101,161 @@ std::int64_t length_of_array(lua_State* lua) {
   return static_cast<lua_Number>(count) == largest ? count : -1;
 }
 
-void pack_table(lua_State* lua, msgpack_packer& out, int depth) {
-  const std::int64_t length = length_of_array(lua);
+void Packer::table(int depth) {
+  const auto header = [this](unsigned few, unsigned many, std::uint64_t count) {
+    if (count < 16) return put(few | static_cast<unsigned>(count), 0, 0);
+    count <= 0xffff ? put(many, count, 2) : put(many + 1, count, 4);
+  };
+  const std::int64_t length = length_of_array();
   if (length >= 0) {
-    msgpack_pack_array(&out, static_cast<std::size_t>(length));
+    header(0x90, 0xdc, static_cast<std::uint64_t>(length));
     for (std::int64_t i = 1; i <= length; ++i) {
-      lua_rawgeti(lua, -1, static_cast<int>(i));
-      pack_value(lua, out, depth + 1);
+      lua_rawgeti(lua_, -1, static_cast<int>(i));
+      value(depth + 1);
     }
     return;
   }
-  std::size_t pairs = 0;
-  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) ++pairs;
-  msgpack_pack_map(&out, pairs);
-  lua_pushnil(lua);
-  while (lua_next(lua, -2) != 0) {
-    lua_pushvalue(lua, -2);
-    pack_value(lua, out, depth + 1);
-    pack_value(lua, out, depth + 1);
+  std::uint64_t pairs = 0;
+  for (lua_pushnil(lua_); lua_next(lua_, -2) != 0; lua_pop(lua_, 1)) {
+    Budget::of(lua_).spend(lua_, 1);
+    ++pairs;
+  }
+  header(0x80, 0xde, pairs);
+  lua_pushnil(lua_);
+  while (lua_next(lua_, -2) != 0) {
+    lua_pushvalue(lua_, -2);
+    value(depth + 1);
+    value(depth + 1);
   }
 }
 
-// Packs the value on top of the stack and pops it.
-void pack_value(lua_State* lua, msgpack_packer& out, int depth) {
-  luaL_checkstack(lua, 6, "in function pack");
-  switch (lua_type(lua, -1)) {
-    case LUA_TSTRING: {
-      std::size_t size = 0;
-      const char* text = lua_tolstring(lua, -1, &size);
-      msgpack_pack_str(&out, size);
-      msgpack_pack_str_body(&out, text, size);
+void Packer::value(int depth) {
+  luaL_checkstack(lua_, 6, "in function pack");
+  switch (lua_type(lua_, -1)) {
+    case LUA_TSTRING:
+      text();
       break;
-    }
     case LUA_TBOOLEAN:
-      lua_toboolean(lua, -1) != 0 ? msgpack_pack_true(&out) : msgpack_pack_false(&out);
+      put(lua_toboolean(lua_, -1) != 0 ? 0xc3 : 0xc2, 0, 0);
       break;
     case LUA_TNUMBER:
-      pack_number(lua, out);
+      number();
       break;
     case LUA_TTABLE:
-      depth == deepest ? static_cast<void>(msgpack_pack_nil(&out)) : pack_table(lua, out, depth);
+      depth == deepest_packed ? put(0xc0, 0, 0) : table(depth);
       break;
     default:
-      msgpack_pack_nil(&out);
+      put(0xc0, 0, 0);
   }
-  lua_pop(lua, 1);
+  lua_pop(lua_, 1);
 }
 
 int pack_message(lua_State* lua) {
   const int count = lua_gettop(lua);
   luaL_argcheck(lua, count > 0, 0, "MessagePack pack needs input.");
-  Packed packed;
+  Packer packer(lua);
   for (int i = 1; i <= count; ++i) {
     lua_pushvalue(lua, i);
-    pack_value(lua, packed.packer, 0);
+    packer.value(0);
   }
-  lua_pushlstring(lua, packed.bytes.data, packed.bytes.size);
+  packer.push();
   return 1;
 }
 
-void push_object(lua_State* lua, const msgpack_object& object) {
-  luaL_checkstack(lua, 4, "too many return values at once; use unpack_one or unpack_limit instead.");
-  switch (object.type) {
-    case MSGPACK_OBJECT_BOOLEAN:
-      return lua_pushboolean(lua, object.via.boolean);
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-      return lua_pushnumber(lua, static_cast<lua_Number>(object.via.u64));
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-      return lua_pushnumber(lua, static_cast<lua_Number>(object.via.i64));
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-      return lua_pushnumber(lua, object.via.f64);
-    case MSGPACK_OBJECT_STR:
-      return lua_pushlstring(lua, object.via.str.ptr, object.via.str.size);
-    case MSGPACK_OBJECT_BIN:
-      return lua_pushlstring(lua, object.via.bin.ptr, object.via.bin.size);
-    case MSGPACK_OBJECT_ARRAY:
-      lua_newtable(lua);
-      for (std::uint32_t i = 0; i < object.via.array.size; ++i) {
-        push_object(lua, object.via.array.ptr[i]);
-        lua_rawseti(lua, -2, static_cast<int>(i) + 1);
-      }
-      return;
-    case MSGPACK_OBJECT_MAP:
-      lua_newtable(lua);
-      for (std::uint32_t i = 0; i < object.via.map.size; ++i) {
-        push_object(lua, object.via.map.ptr[i].key);
-        push_object(lua, object.via.map.ptr[i].val);
-        // nil and NaN cannot be keys in Lua.
-        const bool key = !lua_isnil(lua, -2) && lua_rawequal(lua, -2, -2) != 0;
-        key ? lua_rawset(lua, -3) : lua_pop(lua, 2);
-      }
-      return;
-    case MSGPACK_OBJECT_EXT:
-      luaL_error(lua, "Bad data format in input.");
-      return;
-    default:
-      return lua_pushnil(lua);
+// Reads values from a text that stays on Lua's stack.
+class Unpacker {
+ public:
+  Unpacker(lua_State* lua, std::string_view data, std::size_t at) : lua_(lua), data_(data), at_(at) {}
+
+  // Reads a value and pushes it.
+  void value(int depth = 0);
+  std::size_t at() const { return at_; }
+
+ private:
+  std::string_view take(std::uint64_t bytes);
+  std::uint64_t number(std::size_t bytes);
+  void text(std::uint64_t bytes) {
+    const std::string_view taken = take(bytes);
+    lua_pushlstring(lua_, taken.data(), taken.size());
   }
+  void array(std::uint64_t count, int depth);
+  void map(std::uint64_t count, int depth);
+  void integer_or_real(unsigned type);
+  [[noreturn]] void fail(const char* text) {
+    luaL_error(lua_, text);
+    __builtin_unreachable();
+  }
+
+  lua_State* const lua_;
+  const std::string_view data_;
+  std::size_t at_;
+};
+
+std::string_view Unpacker::take(std::uint64_t bytes) {
+  if (bytes > data_.size() - at_) fail("Missing bytes in input.");
+  Budget::of(lua_).spend_bytes(lua_, bytes);
+  const std::string_view taken = data_.substr(at_, bytes);
+  at_ += bytes;
+  return taken;
 }
 
-// The big-endian number of `bytes` bytes after the byte at `at`; 0: it is cut off.
-std::uint64_t number_behind(std::string_view data, std::size_t at, std::size_t bytes) {
-  if (data.size() - at <= bytes) return 0;
+std::uint64_t Unpacker::number(std::size_t bytes) {
   std::uint64_t value = 0;
-  for (std::size_t i = 1; i <= bytes; ++i) value = value << 8 | static_cast<unsigned char>(data[at + i]);
+  for (const char byte : take(bytes)) value = value << 8 | static_cast<unsigned char>(byte);
   return value;
 }
 
-// Whether the value at `at` is complete. msgpack-c allocates memory for as many elements as a header claims,
-// so a header that claims more elements than there are bytes must not reach it.
-bool is_whole(std::string_view data, std::size_t at) {
-  for (std::uint64_t values = 1; values != 0; --values) {
-    if (at >= data.size() || values > data.size() - at) return false;
-    const auto type = static_cast<unsigned char>(data[at]);
-    std::uint64_t skipped = 0, more = 0;
-    if (type >= 0x80 && type <= 0x8f) {
-      more = 2 * (type & 15u);
-    } else if (type >= 0x90 && type <= 0x9f) {
-      more = type & 15u;
-    } else if (type >= 0xa0 && type <= 0xbf) {
-      skipped = type & 31u;
-    } else if (type >= 0xc4 && type <= 0xc9) {  // bin, ext
-      const std::size_t width = std::size_t{1} << (type - 0xc4) % 3;
-      skipped = width + number_behind(data, at, width) + (type >= 0xc7 ? 1 : 0);
-    } else if (type == 0xca || type == 0xcb) {
-      skipped = type == 0xca ? 4 : 8;
-    } else if (type >= 0xcc && type <= 0xd3) {  // integers
-      skipped = std::size_t{1} << (type - 0xcc) % 4;
-    } else if (type >= 0xd4 && type <= 0xd8) {  // fixext
-      skipped = 1 + (std::size_t{1} << (type - 0xd4));
-    } else if (type >= 0xd9 && type <= 0xdb) {  // str
-      const std::size_t width = std::size_t{1} << (type - 0xd9);
-      skipped = width + number_behind(data, at, width);
-    } else if (type >= 0xdc && type <= 0xdf) {  // array, map
-      const std::size_t width = type % 2 == 0 ? 2 : 4;
-      skipped = width;
-      more = number_behind(data, at, width) * (type >= 0xde ? 2 : 1);
-    }
-    if (skipped >= data.size() - at) return false;
-    at += 1 + static_cast<std::size_t>(skipped);
-    values += more;
+// Tables grow with what is read: a header may claim more elements than there are.
+void Unpacker::array(std::uint64_t count, int depth) {
+  if (depth == deepest_unpacked) fail("Bad data format in input.");
+  lua_newtable(lua_);
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    value(depth + 1);
+    lua_rawseti(lua_, -2, static_cast<int>(i));
   }
-  return true;
 }
 
-struct Unpacked {
-  Unpacked() { msgpack_unpacked_init(&value); }
-  ~Unpacked() { msgpack_unpacked_destroy(&value); }
-  Unpacked(const Unpacked&) = delete;
-  Unpacked& operator=(const Unpacked&) = delete;
+void Unpacker::map(std::uint64_t count, int depth) {
+  if (depth == deepest_unpacked) fail("Bad data format in input.");
+  lua_newtable(lua_);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    value(depth + 1);
+    value(depth + 1);
+    // nil and NaN cannot be keys in Lua.
+    const bool key = !lua_isnil(lua_, -2) && lua_rawequal(lua_, -2, -2) != 0;
+    key ? lua_rawset(lua_, -3) : lua_pop(lua_, 2);
+  }
+}
 
-  msgpack_unpacked value;
-};
+// 0xca to 0xd3
+void Unpacker::integer_or_real(unsigned type) {
+  if (type == 0xca)
+    return lua_pushnumber(lua_, std::bit_cast<float>(static_cast<std::uint32_t>(number(sizeof(float)))));
+  if (type == 0xcb) return lua_pushnumber(lua_, std::bit_cast<double>(number(sizeof(double))));
+  const std::size_t bytes = std::size_t{1} << (type - 0xcc) % 4;
+  const std::uint64_t value = number(bytes);
+  if (type <= 0xcf) return lua_pushnumber(lua_, static_cast<lua_Number>(value));
+  const std::size_t unused = 64 - 8 * bytes;
+  lua_pushnumber(lua_, static_cast<lua_Number>(static_cast<std::int64_t>(value << unused) >> unused));
+}
+
+void Unpacker::value(int depth) {
+  luaL_checkstack(lua_, 4, "too many return values at once; use unpack_one or unpack_limit instead.");
+  const auto type = static_cast<unsigned>(number(1));
+  if (type < 0x80) return lua_pushnumber(lua_, type);
+  if (type < 0x90) return map(type & 15, depth);
+  if (type < 0xa0) return array(type & 15, depth);
+  if (type < 0xc0) return text(type & 31);
+  if (type >= 0xe0) return lua_pushnumber(lua_, static_cast<std::int8_t>(type));
+  if (type == 0xc0) return lua_pushnil(lua_);
+  if (type == 0xc2 || type == 0xc3) return lua_pushboolean(lua_, type == 0xc3 ? 1 : 0);
+  if (type >= 0xc4 && type <= 0xc6) return text(number(std::size_t{1} << (type - 0xc4)));
+  if (type >= 0xca && type <= 0xd3) return integer_or_real(type);
+  if (type >= 0xd9 && type <= 0xdb) return text(number(std::size_t{1} << (type - 0xd9)));
+  if (type == 0xdc || type == 0xdd) return array(number(type == 0xdc ? 2 : 4), depth);
+  if (type == 0xde || type == 0xdf) return map(number(type == 0xde ? 2 : 4), depth);
+  fail("Bad data format in input.");  // extensions, and 0xc1, which is no type
+}
 
 // Pushes at most `limit` values that start at `offset`. With `with_offset` it first pushes the offset after
 // the last one, or -1 at the end of the data.
@@ -221,20 +269,13 @@ int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool wi
   if (static_cast<std::size_t>(offset) > size)
     return luaL_error(lua, "Start offset %d greater than input length %d.", static_cast<int>(offset),
                       static_cast<int>(size));
-  auto at = static_cast<std::size_t>(offset);
+  Unpacker unpacker(lua, {bytes, size}, static_cast<std::size_t>(offset));
   lua_settop(lua, 1);
   if (with_offset) lua_pushnil(lua);
-  for (std::int64_t count = 0; at < size && (limit == 0 || count < limit); ++count) {
-    if (!is_whole({bytes, size}, at)) return luaL_error(lua, "Missing bytes in input.");
-    Unpacked one;
-    const msgpack_unpack_return status = msgpack_unpack_next(&one.value, bytes, size, &at);
-    if (status == MSGPACK_UNPACK_CONTINUE) return luaL_error(lua, "Missing bytes in input.");
-    if (status != MSGPACK_UNPACK_SUCCESS && status != MSGPACK_UNPACK_EXTRA_BYTES)
-      return luaL_error(lua, "Bad data format in input.");
-    push_object(lua, one.value.data);
-  }
+  for (std::int64_t count = 0; unpacker.at() < size && (limit == 0 || count < limit); ++count)
+    unpacker.value();
   if (with_offset) {
-    lua_pushnumber(lua, at == size ? -1 : static_cast<lua_Number>(at));
+    lua_pushnumber(lua, unpacker.at() == size ? -1 : static_cast<lua_Number>(unpacker.at()));
     lua_replace(lua, 2);
   }
   return lua_gettop(lua) - 1;

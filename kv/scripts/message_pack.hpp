@@ -1,6 +1,6 @@
 // The library cmsgpack of Redis scripts: pack, unpack, unpack_one, unpack_limit.
 //
-// The bytes come from clients: invalid MessagePack is a Lua error. msgpack-c does the coding.
+// The bytes come from clients: invalid MessagePack is a Lua error.
 #pragma once
 
 #include <lua.hpp>

@@ -1,10 +1,12 @@
 #include "kv/scripts/redis_library.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "kv/scripts/budget.hpp"
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/sandbox.hpp"
 #include "kv/scripts/script_cache.hpp"
@@ -53,9 +55,16 @@ int status_reply(lua_State* lua) {
 
 int sha1hex(lua_State* lua) {
   if (lua_gettop(lua) != 1) return raise(lua, "ERR wrong number of arguments");
-  std::size_t size = 0;
-  const char* text = lua_tolstring(lua, 1, &size);
-  const std::string hex = sha1_hex({text == nullptr ? "" : text, size});
+  std::string_view rest = text_at(lua, 1);
+  Sha1 sha1;
+  while (!rest.empty()) {
+    constexpr std::size_t at_once = 64 * 1024;
+    const std::string_view piece = rest.substr(0, at_once);
+    Budget::of(lua).spend_bytes(lua, piece.size());
+    sha1.add(piece);
+    rest.remove_prefix(piece.size());
+  }
+  const std::string hex = sha1.hex();
   lua_pushlstring(lua, hex.data(), hex.size());
   return 1;
 }
@@ -66,13 +75,14 @@ int log(lua_State* lua) {
   if (lua_isnumber(lua, 1) == 0) return raise(lua, "ERR First argument must be a number (log level).");
   const auto level = static_cast<int>(lua_tonumber(lua, 1));
   if (level < 0 || level > 3) return raise(lua, "ERR Invalid debug level.");
+  constexpr std::size_t longest_line = 1024;  // as in Redis
   std::string line;
-  for (int i = 2; i <= count; ++i) {
+  for (int i = 2; i <= count && line.size() < longest_line; ++i) {
     std::size_t size = 0;
     const char* text = lua_tolstring(lua, i, &size);
     if (text == nullptr) continue;
     if (!line.empty()) line += ' ';
-    line.append(text, size);
+    line.append(text, std::min(size, longest_line - std::min(longest_line, line.size())));
   }
   host_of(lua).log(static_cast<LogLevel>(level), line);
   return 0;

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "kv/scripts/budget.hpp"
+
 namespace weir::kv {
 
 namespace {
@@ -125,13 +127,25 @@ int cannot_load(lua_State* lua) {
   return 2;
 }
 
+// Gives the compiler the next piece of the text and pays for it.
+const char* next_piece(lua_State* lua, void* rest, std::size_t* size) {
+  constexpr std::size_t longest = 4096;
+  constexpr std::size_t steps_a_byte = 5;
+  auto& text = *static_cast<std::string_view*>(rest);
+  const std::string_view piece = text.substr(0, longest);
+  Budget::of(lua).spend(lua, steps_a_byte * piece.size());
+  text.remove_prefix(piece.size());
+  *size = piece.size();
+  return piece.data();
+}
+
 // Loads source text only: manipulated bytecode could break out of the interpreter.
 int load_text(lua_State* lua, std::string_view text, const char* name) {
   if (text.starts_with(LUA_SIGNATURE[0])) {
     lua_pushliteral(lua, "attempt to load bytecode");
     return cannot_load(lua);
   }
-  return luaL_loadbuffer(lua, text.data(), text.size(), name) == 0 ? 1 : cannot_load(lua);
+  return lua_load(lua, next_piece, &text, name) == 0 ? 1 : cannot_load(lua);
 }
 
 int safe_loadstring(lua_State* lua) {

@@ -3,12 +3,15 @@
 #include <openssl/sha.h>
 
 #include <array>
+#include <new>
 
 namespace weir::kv {
 
-std::string sha1_hex(std::string_view text) {
-  std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
-  SHA1(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+namespace {
+
+using Digest = std::array<unsigned char, SHA_DIGEST_LENGTH>;
+
+std::string in_hex(const Digest& digest) {
   std::string hex;
   hex.reserve(2 * digest.size());
   for (const unsigned char byte : digest) {
@@ -16,6 +19,27 @@ std::string sha1_hex(std::string_view text) {
     hex += "0123456789abcdef"[byte & 15];
   }
   return hex;
+}
+
+}  // namespace
+
+std::string sha1_hex(std::string_view text) {
+  Digest digest;
+  SHA1(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return in_hex(digest);
+}
+
+Sha1::Sha1() : digest_(EVP_MD_CTX_new()) {
+  if (digest_ == nullptr || EVP_DigestInit_ex(digest_.get(), EVP_sha1(), nullptr) != 1)
+    throw std::bad_alloc();
+}
+
+void Sha1::add(std::string_view piece) { EVP_DigestUpdate(digest_.get(), piece.data(), piece.size()); }
+
+std::string Sha1::hex() {
+  Digest digest{};
+  EVP_DigestFinal_ex(digest_.get(), digest.data(), nullptr);
+  return in_hex(digest);
 }
 
 Script* ScriptCache::find(std::string_view sha) {

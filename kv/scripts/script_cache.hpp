@@ -7,9 +7,11 @@
 #pragma once
 
 #include <absl/container/node_hash_map.h>
+#include <openssl/evp.h>
 
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,20 @@ namespace weir::kv {
 
 inline constexpr std::size_t sha1_hex_bytes = 40;
 std::string sha1_hex(std::string_view text);
+
+// The same for a text that comes in pieces.
+class Sha1 {
+ public:
+  Sha1();
+  void add(std::string_view piece);
+  std::string hex();
+
+ private:
+  struct Free {
+    void operator()(EVP_MD_CTX* digest) const { EVP_MD_CTX_free(digest); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> digest_;
+};
 
 struct Script {
   static constexpr int not_compiled = -2;  // LUA_NOREF

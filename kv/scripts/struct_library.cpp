@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "kv/scripts/paid_bytes.hpp"
+
 namespace weir::kv {
 
 namespace {
@@ -31,6 +33,7 @@ class Format {
   // The next piece, for data at offset `at`; false: the format has ended.
   bool next(std::size_t at, Piece& piece) {
     while (!rest_.empty()) {
+      Budget::of(lua_).spend(lua_, 1);
       const char letter = take();
       switch (letter) {
         case ' ':
@@ -129,12 +132,12 @@ class Format {
 };
 
 // Appends the low `size` bytes of a number; beyond eight of them its sign is extended.
-void append_integer(std::string& out, std::uint64_t value, std::size_t size, bool little) {
+void append_integer(PaidBytes& out, std::uint64_t value, std::size_t size, bool little) {
   const char beyond = static_cast<std::int64_t>(value) < 0 ? '\xff' : '\0';
   std::string bytes;
   for (std::size_t i = 0; i < size; ++i) bytes += i < 8 ? static_cast<char>(value >> (8 * i) & 0xff) : beyond;
   if (!little) std::ranges::reverse(bytes);
-  out += bytes;
+  out.add(bytes);
 }
 
 std::uint64_t whole_number(lua_State* lua, int argument) {
@@ -146,11 +149,11 @@ std::uint64_t whole_number(lua_State* lua, int argument) {
 }
 
 template <class Real>
-void append_real(std::string& out, Real value, bool little) {
+void append_real(PaidBytes& out, Real value, bool little) {
   std::string bytes(sizeof value, '\0');
   std::memcpy(bytes.data(), &value, sizeof value);
   if (little != (std::endian::native == std::endian::little)) std::ranges::reverse(bytes);
-  out += bytes;
+  out.add(bytes);
 }
 
 template <class Real>
@@ -180,13 +183,13 @@ int pack_struct(lua_State* lua) {
   std::size_t size = 0;
   const char* text = luaL_checklstring(lua, 1, &size);
   Format format(lua, {text, size});
-  std::string out;
+  PaidBytes out(lua);
   int argument = 2;
   for (Piece piece{}; format.next(out.size(), piece);) {
-    out.append(piece.padding, '\0');
+    out.add(piece.padding, '\0');
     switch (piece.letter) {
       case 'x':
-        out += '\0';
+        out.add(1, '\0');
         break;
       case 'f':
         append_real(out, static_cast<float>(luaL_checknumber(lua, argument++)), format.little());
@@ -200,15 +203,15 @@ int pack_struct(lua_State* lua) {
         const char* bytes = luaL_checklstring(lua, argument++, &length);
         const std::size_t taken = piece.size == 0 ? length : piece.size;
         luaL_argcheck(lua, length >= taken, argument - 1, "string too short");
-        out.append(bytes, taken);
-        if (piece.letter == 's') out += '\0';
+        out.add({bytes, taken});
+        if (piece.letter == 's') out.add(1, '\0');
         break;
       }
       default:
         append_integer(out, whole_number(lua, argument++), piece.size, format.little());
     }
   }
-  lua_pushlstring(lua, out.data(), out.size());
+  out.push();
   return 1;
 }
 
@@ -218,6 +221,7 @@ std::size_t text_size(lua_State* lua, const Piece& piece, std::string_view data,
   if (piece.letter == 's') {
     const std::size_t end = data.find('\0', at);
     if (end == std::string_view::npos) luaL_error(lua, "unfinished string in data");
+    Budget::of(lua).spend_bytes(lua, end - at);
     return end - at;
   }
   if (piece.size != 0) return piece.size;

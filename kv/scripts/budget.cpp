@@ -1,0 +1,41 @@
+#include "kv/scripts/budget.hpp"
+
+#include <cstdlib>
+
+namespace weir::kv {
+
+void Budget::look_now(lua_State* lua) {
+  since_look_ = 0;
+  ++looks_;
+  if (look) look(lua);
+}
+
+// Lua itself works long without an instruction only where it allocates or frees much: it reads a program's
+// text, collects garbage, lets a table grow. Nothing can be raised here.
+void Budget::allocated(std::size_t bytes) {
+  constexpr std::size_t steps_a_block = 5;
+  constexpr std::size_t bytes_a_step_of_a_block = 256;  // most of them are only touched
+  since_look_ += steps_a_block + bytes / bytes_a_step_of_a_block;
+  if (since_look_ < steps_between_looks) return;
+  since_look_ = 0;
+  ++looks_;
+  if (give_way) give_way();
+}
+
+void* Budget::allocate(void* budget, void* block, std::size_t old_size, std::size_t new_size) {
+  auto& self = *static_cast<Budget*>(budget);
+  self.allocated(new_size);
+  if (new_size == 0) {
+    self.used_ -= old_size;
+    std::free(block);
+    return nullptr;
+  }
+  // Shrinking a block must not fail.
+  if (self.limited_ && new_size > old_size && self.used_ + (new_size - old_size) > self.limit_)
+    return nullptr;
+  void* const moved = std::realloc(block, new_size);
+  if (moved != nullptr) self.used_ = self.used_ - old_size + new_size;
+  return moved;
+}
+
+}  // namespace weir::kv
