@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "kv/scripts/budget.hpp"
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/redis_library.hpp"
 #include "kv/scripts/sandbox.hpp"
@@ -147,13 +148,20 @@ std::expected<FunctionLibrary, std::string> FunctionLibraries::compile(lua_State
   const int top = lua_gettop(lua);
   lua_pushcfunction(lua, locate_error);
   std::string problem;
-  if (luaL_loadbuffer(lua, shebang->source.data(), shebang->source.size(), "@user_function") != 0) {
+  const int loaded = [&] {
+    const Budget::Limited limited(Budget::of(lua));
+    return luaL_loadbuffer(lua, shebang->source.data(), shebang->source.size(), "@user_function");
+  }();
+  if (loaded != 0) {
     problem = "ERR Error compiling function: " + std::string(text_at(lua, -1));
   } else {
     loading_ = &library;
     lua_getfield(lua, LUA_REGISTRYINDEX, loading_globals);
     show_as_globals(lua);
-    const int status = lua_pcall(lua, 0, 0, top + 1);
+    const int status = [&] {
+      const Budget::Limited limited(Budget::of(lua));
+      return lua_pcall(lua, 0, 0, top + 1);
+    }();
     show_own_globals(lua);
     loading_ = nullptr;
     if (status != 0) {

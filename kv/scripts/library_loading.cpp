@@ -9,12 +9,22 @@ namespace weir::kv {
 std::expected<FunctionLibrary, std::string> Scripts::compile_library(std::string_view text) {
   running_ = {};
   running_.loads = true;
-  running_.began_us = server_.surroundings.clock_us();
+  running_.began_steady_us = steady_us();
   lua_State* const lua = this->lua();
+  interpreter_->budget().runs(lua);
+  nudge_.watch(&interpreter_->budget());
   lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
   auto library = libraries_.compile(lua, text);
   lua_sethook(lua, nullptr, 0, 0);
+  nudge_.watch(nullptr);
   running_.loads = false;
+  interpreter_->budget().runs(nullptr);
+  if (interpreter_->memory() <= interpreter_->memory_limit() / 2) return library;
+  lua_gc(lua, LUA_GCCOLLECT, 0);
+  if (library && interpreter_->memory() > interpreter_->memory_limit() / 2) {
+    FunctionLibraries::give_back(lua, *library);
+    library = std::unexpected("ERR Error registering functions: not enough memory");
+  }
   return library;
 }
 

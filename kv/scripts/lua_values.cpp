@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kv/number.hpp"
+#include "kv/scripts/budget.hpp"
 
 namespace weir::kv {
 
@@ -74,7 +75,9 @@ std::string_view text_at(lua_State* lua, int index) {
 void push_error(lua_State* lua, std::string_view text) { push_field(lua, "err", text); }
 
 void push_reply(lua_State* lua, std::string_view& replies) {
+  constexpr std::size_t steps = 5;
   luaL_checkstack(lua, 8, "reached lua stack limit");
+  Budget::of(lua).spend(lua, steps);
   const char kind = replies[0];
   const std::string_view line = take_line(replies).substr(1);
   const auto count = [line] {
@@ -136,24 +139,27 @@ std::string one_line(std::string_view text) {
 
 std::size_t count_pairs(lua_State* lua) {
   std::size_t count = 0;
-  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) ++count;
+  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) {
+    Budget::of(lua).spend(lua, 1);
+    ++count;
+  }
   return count;
 }
 
 // Writes the table on top of the stack as a map or set.
-void reply_pairs(lua_State* lua, Reply& reply, bool is_set, bool booleans) {
+void write_pairs(lua_State* lua, const ResultTarget& to, bool is_set) {
   const std::size_t count = count_pairs(lua);
-  is_set ? reply.set(count) : reply.map(count);
+  is_set ? to.reply.set(count) : to.reply.map(count);
   lua_pushnil(lua);
   while (lua_next(lua, -2) != 0) {
     if (is_set) lua_pop(lua, 1);
     lua_pushvalue(lua, is_set ? -1 : -2);
-    reply_value(lua, reply, booleans);
-    if (!is_set) reply_value(lua, reply, booleans);
+    write_value(lua, to);
+    if (!is_set) write_value(lua, to);
   }
 }
 
-void reply_verbatim(lua_State* lua, Reply& reply) {
+void write_verbatim(lua_State* lua, Reply& reply) {
   if (push_if(lua, "format", LUA_TSTRING)) {
     std::string format(text_at(lua, -1));
     format.resize(3, ' ');
@@ -166,22 +172,24 @@ void reply_verbatim(lua_State* lua, Reply& reply) {
   reply.null();
 }
 
-void reply_elements(lua_State* lua, Reply& reply, bool booleans) {
+void write_elements(lua_State* lua, const ResultTarget& to) {
   int count = 0;
   for (;; ++count) {
+    Budget::of(lua).spend(lua, 1);
     lua_rawgeti(lua, -1, count + 1);
     const bool last = lua_isnil(lua, -1);
     lua_pop(lua, 1);
     if (last) break;
   }
-  reply.array(static_cast<std::size_t>(count));
+  to.reply.array(static_cast<std::size_t>(count));
   for (int i = 1; i <= count; ++i) {
     lua_rawgeti(lua, -1, i);
-    reply_value(lua, reply, booleans);
+    write_value(lua, to);
   }
 }
 
-void reply_table(lua_State* lua, Reply& reply, bool booleans) {
+void write_table(lua_State* lua, const ResultTarget& to) {
+  Reply& reply = to.reply;
   if (push_if(lua, "err", LUA_TSTRING)) {
     reply.error(text_at(lua, -1));
   } else if (push_if(lua, "ok", LUA_TSTRING)) {
@@ -189,21 +197,21 @@ void reply_table(lua_State* lua, Reply& reply, bool booleans) {
   } else if (push_if(lua, "double", LUA_TNUMBER)) {
     reply.real(lua_tonumber(lua, -1));
   } else if (push_if(lua, "map", LUA_TTABLE)) {
-    reply_pairs(lua, reply, false, booleans);
+    write_pairs(lua, to, false);
   } else if (push_if(lua, "set", LUA_TTABLE)) {
-    reply_pairs(lua, reply, true, booleans);
+    write_pairs(lua, to, true);
   } else if (push_if(lua, "big_number", LUA_TSTRING)) {
     const std::string digits = one_line(text_at(lua, -1));
     reply.resp3() ? reply.raw('(' + digits + "\r\n") : reply.bulk(digits);
   } else if (push_if(lua, "verbatim_string", LUA_TTABLE)) {
-    reply_verbatim(lua, reply);
+    write_verbatim(lua, reply);
   } else {
-    return reply_elements(lua, reply, booleans);
+    return write_elements(lua, to);
   }
   lua_pop(lua, 1);
 }
 
-void reply_boolean(lua_State* lua, Reply& reply, bool booleans) {
+void write_boolean(lua_State* lua, Reply& reply, bool booleans) {
   const bool value = lua_toboolean(lua, -1) != 0;
   if (booleans) return reply.boolean(value);
   value ? reply.integer(1) : reply.null();
@@ -219,27 +227,35 @@ std::int64_t cut(lua_Number value) {
 
 }  // namespace
 
-void reply_value(lua_State* lua, Reply& reply, bool booleans) {
-  if (lua_checkstack(lua, 6) == 0) {
-    reply.error("ERR reached lua stack limit");
-    return lua_pop(lua, 1);
-  }
+void write_scalar(lua_State* lua, const ResultTarget& to) {
   switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
-      reply.bulk(text_at(lua, -1));
+      to.reply.bulk(text_at(lua, -1));
       break;
     case LUA_TBOOLEAN:
-      reply_boolean(lua, reply, booleans);
+      write_boolean(lua, to.reply, to.booleans);
       break;
     case LUA_TNUMBER:
-      reply.integer(cut(lua_tonumber(lua, -1)));
-      break;
-    case LUA_TTABLE:
-      reply_table(lua, reply, booleans);
+      to.reply.integer(cut(lua_tonumber(lua, -1)));
       break;
     default:
-      reply.null();
+      to.reply.null();
   }
+  lua_pop(lua, 1);
+}
+
+void write_value(lua_State* lua, const ResultTarget& to) {
+  constexpr std::size_t steps = 5;
+  Budget& budget = Budget::of(lua);
+  budget.spend(lua, steps);
+  // Tables may contain each other, so a small script can have a result without end.
+  if (to.queue.size() > budget.memory_limit()) luaL_error(lua, "the result is larger than lua-memory-limit");
+  if (lua_checkstack(lua, 6) == 0) {
+    to.reply.error("ERR reached lua stack limit");
+    return lua_pop(lua, 1);
+  }
+  if (lua_type(lua, -1) != LUA_TTABLE) return write_scalar(lua, to);
+  write_table(lua, to);
   lua_pop(lua, 1);
 }
 

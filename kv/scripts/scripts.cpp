@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <asio/post.hpp>
 #include <boost/container/small_vector.hpp>
 #include <charconv>
 #include <cmath>
@@ -25,15 +24,6 @@
 namespace weir::kv {
 
 namespace {
-
-// How long a resumed script runs before other clients get a turn.
-constexpr std::int64_t turn_us = 5'000;
-
-constexpr std::int64_t longest_load_us = 500'000;  // for loading a library, as in Redis
-
-constexpr std::string_view killed_text =
-    "ERR Error running script: Script killed by user with SCRIPT KILL...";
-constexpr const char* this_name = "weir.scripts";
 
 // What "%.17g" writes, as in Redis.
 std::string text_of(lua_Number number) {
@@ -84,12 +74,62 @@ std::string take_bytes(ReplyQueue& queue) {
   return bytes;
 }
 
-}  // namespace
-
-void Scripts::stop() {
-  running_.killed = true;
-  while (suspended()) stack_.resume();
+void pass_on(ReplyQueue& from, Reply& to) {
+  std::array<iovec, 16> pieces;
+  while (!from.empty()) {
+    const std::size_t count = from.gather(pieces.data(), pieces.size());
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      to.raw({static_cast<const char*>(pieces[i].iov_base), pieces[i].iov_len});
+      bytes += pieces[i].iov_len;
+    }
+    from.consume(bytes);
+  }
 }
+
+// What run_to_end() puts on Lua's stack below the script.
+constexpr int locator = 1;
+constexpr int result_writer = 2;
+constexpr int failure_describer = 3;
+
+// Writes the value at 1 to the target at 2.
+int write_result(lua_State* lua) {
+  const auto& to = *static_cast<const ResultTarget*>(lua_touserdata(lua, 2));
+  lua_settop(lua, 1);
+  write_value(lua, to);
+  return 0;
+}
+
+// Returns the text of the error at 1, and its place in the script or nil.
+int describe_failure(lua_State* lua) {
+  const auto field = [lua](const char* name) {
+    lua_pushstring(lua, name);
+    lua_rawget(lua, 1);
+    return lua_isstring(lua, -1) != 0;
+  };
+  if (!lua_istable(lua, 1)) {
+    // Lua had no memory left to make a table for the error.
+    const char* message = lua_tostring(lua, 1);
+    lua_pushfstring(lua, "ERR %s", message != nullptr ? message : "error in error handling");
+    lua_pushnil(lua);
+    return 2;
+  }
+  if (!field("err")) lua_pushliteral(lua, "ERR unknown error");
+  lua_tostring(lua, -1);  // if it is a number
+  const int text = lua_gettop(lua);
+  const bool placed = field("source") && field("line");
+  if (!placed) {
+    lua_settop(lua, text);
+    lua_pushnil(lua);
+    return 2;
+  }
+  lua_pushliteral(lua, ":");
+  lua_insert(lua, -2);
+  lua_concat(lua, 3);
+  return 2;
+}
+
+}  // namespace
 
 lua_State* Scripts::lua() {
   if (interpreter_ == nullptr) {
@@ -99,19 +139,28 @@ lua_State* Scripts::lua() {
     interpreter_->set_library("redis");
     push_loading_globals(lua, *this);
     lua_setfield(lua, LUA_REGISTRYINDEX, FunctionLibraries::loading_globals);
-    lua_pushlightuserdata(lua, this);
-    lua_setfield(lua, LUA_REGISTRYINDEX, this_name);
+    interpreter_->budget().look = [this](lua_State* running) { look_at_clock(running); };
+    interpreter_->budget().give_way = [this] { give_way(); };
     cache_.on_gone = [this](int function) { luaL_unref(interpreter_->lua(), LUA_REGISTRYINDEX, function); };
   }
   return interpreter_->lua();
 }
 
-// On failure leaves the message on Lua's stack.
-bool Scripts::compile(Script& script) {
+std::expected<void, std::string> Scripts::compile(Script& script) {
   const std::string_view source = read_shebang(script.text, false)->source;
-  if (luaL_loadbuffer(lua(), source.data(), source.size(), "@user_script") != 0) return false;
-  script.function = luaL_ref(lua(), LUA_REGISTRYINDEX);
-  return true;
+  lua_State* const lua = this->lua();
+  const int status = [&] {
+    const Budget::Limited limited(interpreter_->budget());
+    return luaL_loadbuffer(lua, source.data(), source.size(), "@user_script");
+  }();
+  if (status == 0) {
+    script.function = luaL_ref(lua, LUA_REGISTRYINDEX);
+    return {};
+  }
+  std::string problem(text_at(lua, -1));
+  lua_pop(lua, 1);
+  tidy();
+  return std::unexpected(std::move(problem));
 }
 
 std::string Scripts::load(const Call& call, std::string_view text) {
@@ -123,9 +172,8 @@ std::string Scripts::load(const Call& call, std::string_view text) {
   const auto shebang = read_shebang(text, false);
   if (!shebang) return call.reply.error(shebang.error()), std::string();
   Script script{.text = std::string(text), .flags = shebang->flags, .loaded = true, .use = {}};
-  if (!compile(script)) {
-    call.reply.error("ERR Error compiling script (new function): " + std::string(text_at(lua(), -1)));
-    lua_pop(lua(), 1);
+  if (const auto done = compile(script); !done) {
+    call.reply.error("ERR Error compiling script (new function): " + done.error());
     return {};
   }
   cache_.add(sha, std::move(script));
@@ -139,10 +187,8 @@ void Scripts::eval(const Call& call, bool read_only) {
     const auto shebang = read_shebang(call[1], false);
     if (!shebang) return call.reply.error(shebang.error());
     Script fresh{.text = std::string(call[1]), .flags = shebang->flags, .use = {}};
-    if (!compile(fresh)) {
-      call.reply.error("ERR Error compiling script (new function): " + std::string(text_at(lua(), -1)));
-      return lua_pop(lua(), 1);
-    }
+    if (const auto done = compile(fresh); !done)
+      return call.reply.error("ERR Error compiling script (new function): " + done.error());
     script = &cache_.add(sha, std::move(fresh));
   }
   run(call, *script, sha, read_only);
@@ -214,11 +260,9 @@ void Scripts::push_words(const Call& call, std::size_t from, std::size_t to) con
 void Scripts::run(const Call& call, Script& script, std::string_view sha, bool read_only) {
   std::size_t keys = 0;
   if (!count_keys(call, keys, "ERR value is not an integer or out of range")) return;
-  lua_State* const lua = this->lua();
-  if (script.function == Script::not_compiled && !compile(script)) {
+  if (script.function == Script::not_compiled) {
     // It compiled before, so memory must have run out.
-    call.reply.error("ERR " + std::string(text_at(lua, -1)));
-    return lua_pop(lua, 1);
+    if (const auto done = compile(script); !done) return call.reply.error("ERR " + done.error());
   }
   cache_.used(script);
   run(call, Callee{.label = sha, .flags = script.flags, .function = script.function}, keys, read_only);
@@ -237,7 +281,8 @@ void Scripts::run(const Call& call, const Callee& callee, std::size_t keys, bool
               .is_function = callee.takes_arguments,
               .read_only = read_only || callee.flags.no_writes,
               .no_room = server_.settings.maxmemory > 0 && !whole_.make_room(),
-              .began_us = server_.surroundings.clock_us()};
+              .began_us = server_.surroundings.clock_us(),
+              .began_steady_us = steady_us()};
   if (!may_begin(call, callee.flags, read_only)) return;
   interpreter_->restore();
   on_own_stack(call.client, [this, &call] { run_to_end(call); });
@@ -247,32 +292,52 @@ void Scripts::run(const Call& call, const Callee& callee, std::size_t keys, bool
 void Scripts::run_to_end(const Call& call) {
   const Effects::Together in_one_piece(parts_.effects);  // lasts across suspensions
   lua_State* const lua = interpreter_->lua();
+  Budget& budget = interpreter_->budget();
   Client& client = call.client;
   const int db = client.db;
   const bool in_exec = std::exchange(client.in_exec, true);
   client.in_script = true;
-  const bool takes_arguments = running_.is_function;
-  constexpr std::size_t first = 3;
+  budget.runs(lua);
+  nudge_.watch(&budget);
   lua_pushcfunction(lua, locate_error);
-  lua_rawgeti(lua, LUA_REGISTRYINDEX, running_.function);
-  push_words(call, first, first + running_.keys);
-  if (!takes_arguments) interpreter_->set_global("KEYS");
-  push_words(call, first + running_.keys, call.count());
-  if (!takes_arguments) interpreter_->set_global("ARGV");
+  lua_pushcfunction(lua, write_result);
+  lua_pushcfunction(lua, describe_failure);
+  Beginning beginning{.scripts = *this, .call = &call};
+  lua_pushcfunction(lua, begin_script);
+  lua_pushlightuserdata(lua, &beginning);
   lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
-  const int status = lua_pcall(lua, takes_arguments ? 2 : 0, 1, 1);
+  const int status = [&] {
+    const Budget::Limited limited(budget);
+    return lua_pcall(lua, 1, 1, locator);
+  }();
   lua_sethook(lua, nullptr, 0, 0);
-  if (status == 0) {
-    reply_value(lua, client.reply, running_.protocol == Protocol::resp3);
-  } else {
-    reply_failure(client.reply);
-  }
+  reply_result(client.reply, status);
   lua_settop(lua, 0);
   client.in_script = false;
   client.in_exec = in_exec;
   client.db = db;
-  running_.client = nullptr;
   tidy();
+  running_.in_progress = false;
+  running_.client = nullptr;
+  nudge_.watch(nullptr);
+}
+
+// Within lua_pcall: there may be no memory for the arguments.
+int Scripts::begin_script(lua_State* lua) {
+  const Beginning beginning = *static_cast<Beginning*>(lua_touserdata(lua, 1));
+  Scripts& self = beginning.scripts;
+  const Call& call = *beginning.call;
+  const bool takes_arguments = self.running_.is_function;
+  constexpr std::size_t first = 3;
+  const std::size_t keys = self.running_.keys;
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, self.running_.function);
+  self.push_words(call, first, first + keys);
+  if (!takes_arguments) self.interpreter_->set_global("KEYS");
+  self.push_words(call, first + keys, call.count());
+  if (!takes_arguments) self.interpreter_->set_global("ARGV");
+  self.running_.in_progress = true;  // from here on it may be suspended
+  lua_call(lua, takes_arguments ? 2 : 0, 1);
+  return 1;
 }
 
 void Scripts::load_library(const Call& call, std::string_view text, bool replace) {
@@ -288,7 +353,7 @@ void Scripts::call_function(const Call& call, bool read_only) {
   std::size_t keys = 0;
   if (!count_keys(call, keys, "ERR Bad number of keys provided")) return;
   if (!found.library->compiled) {
-    auto again = libraries_.compile(lua(), found.library->text);
+    auto again = compile_library(found.library->text);
     if (!again) return call.reply.error(again.error());
     libraries_.add(lua(), std::move(*again));
     found = libraries_.with_function(call[1]);
@@ -312,34 +377,45 @@ void Scripts::reply_running(Reply& reply) const {
   reply.array(running_.words.size());
   for (const std::string& word : running_.words) reply.bulk(word);
   reply.bulk("duration_ms");
-  reply.integer((server_.surroundings.clock_us() - running_.began_us) / 1000);
+  reply.integer((steady_us() - running_.began_steady_us) / 1000);
+}
+
+// Replies with what the script returned, or with the error if `status` is one; it is on top of Lua's stack.
+void Scripts::reply_result(Reply& reply, int status) {
+  lua_State* const lua = interpreter_->lua();
+  if (status != 0) return reply_failure(reply);
+  ReplyQueue written(server_.blocks);
+  const ResultTarget target{
+      .reply = reply, .queue = written, .booleans = running_.protocol == Protocol::resp3};
+  if (!lua_istable(lua, -1)) return write_scalar(lua, target);
+  // Tables need memory, and may have no end, so they are written aside.
+  {
+    const Reply::Diverting divert(reply, written, reply.protocol);
+    lua_pushvalue(lua, result_writer);
+    lua_insert(lua, -2);
+    lua_pushlightuserdata(lua, const_cast<ResultTarget*>(&target));
+    const Budget::Limited limited(interpreter_->budget());
+    status = lua_pcall(lua, 2, 0, 0);
+  }
+  status == 0 ? pass_on(written, reply) : reply_failure(reply);
 }
 
 // Replies with the error on top of Lua's stack, including its place in the script.
 void Scripts::reply_failure(Reply& reply) {
   lua_State* const lua = interpreter_->lua();
-  const std::string& label = running_.label;
-  std::string text;
-  if (!lua_istable(lua, -1)) {
-    // Lua had no memory left to make a table for the error.
-    const char* message = lua_tostring(lua, -1);
-    text = std::string("ERR ") + (message != nullptr ? message : "error in error handling") +
-           " script: " + label;
-    return reply.error(text);
-  }
-  lua_getfield(lua, -1, "err");
-  text = lua_isstring(lua, -1) != 0 ? std::string(text_at(lua, -1)) : "ERR unknown error";
-  text += " script: " + label;
-  lua_getfield(lua, -2, "source");
-  lua_getfield(lua, -3, "line");
-  if (lua_isstring(lua, -2) != 0 && lua_isnumber(lua, -1) != 0) {
-    text.append(", on ").append(text_at(lua, -2)).append(":").append(text_at(lua, -1)).append(".");
-  }
+  // Reading the error may fail as well.
+  lua_pushvalue(lua, failure_describer);
+  lua_insert(lua, -2);
+  const bool described = lua_pcall(lua, 1, 2, 0) == 0;
+  std::string text(described ? text_at(lua, -2) : "ERR error in error handling");
+  text.append(" script: ").append(running_.label);
+  if (described && !lua_isnil(lua, -1)) text.append(", on ").append(text_at(lua, -1)).append(".");
   reply.error(text);
 }
 
 // A script may leave garbage, or hide data where nobody can reach it any more.
 void Scripts::tidy() {
+  interpreter_->budget().runs(nullptr);
   const std::size_t half = interpreter_->memory_limit() / 2;
   if (interpreter_->memory() <= half) return;
   lua_gc(interpreter_->lua(), LUA_GCCOLLECT, 0);
@@ -347,69 +423,6 @@ void Scripts::tidy() {
   cache_.forget_functions();
   libraries_.forget_functions();
   interpreter_.reset();
-}
-
-void Scripts::on_own_stack(Client& client, std::function<void()> work) {
-  if (stack_.inside()) return work();
-  holder_ = &client;
-  turn_ends_us_ = 0;
-  if (stack_.run(std::move(work))) return;
-  client.script_runs = true;
-  server_.script_suspended = true;
-  server_.log(LogLevel::warning,
-              "Slow script detected: still in execution after " +
-                  std::to_string(server_.settings.busy_reply_threshold_ms) +
-                  " milliseconds. You can try killing the script using the SCRIPT KILL command.");
-  asio::post(server_.io, [this] { take_turn(); });
-}
-
-// Resumes the script with the clock of its start, so that nothing expires while it runs.
-void Scripts::take_turn() {
-  if (!suspended()) return;
-  turn_ends_us_ = server_.surroundings.clock_us() + turn_us;
-  const std::int64_t now_us = std::exchange(server_.now_us, running_.began_us);
-  const std::int64_t now_ms = std::exchange(server_.now_ms, running_.began_us / 1000);
-  server_.serving = holder_;
-  const bool over = stack_.resume();
-  server_.serving = nullptr;
-  server_.now_us = now_us;
-  server_.now_ms = now_ms;
-  server_.refresh_time();
-  if (over) {
-    ended();
-  } else {
-    asio::post(server_.io, [this] { take_turn(); });
-  }
-  whole_.end_round();
-}
-
-void Scripts::ended() {
-  Client& client = *std::exchange(holder_, nullptr);
-  client.script_runs = false;
-  server_.script_suspended = false;
-  if (!client.closing) {
-    if (client.replies() != Replies::on) client.end_of_command();
-    client.will_resume();
-  }
-  if (parts_.blocking.ready()) parts_.blocking.serve();
-}
-
-void Scripts::client_ended(const Client& client) {
-  if (holds(client) && !running_.wrote) running_.killed = true;
-}
-
-void Scripts::kill(const Call& call) {
-  if (!suspended()) return call.reply.error("NOTBUSY No scripts in execution right now.");
-  if (running_.wrote) {
-    return call.reply.error(
-        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either "
-        "wait "
-        "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.");
-  }
-  // SCRIPT KILL ends no function, and FUNCTION KILL no script.
-  if (running_.is_function != (call.command.container == "function")) return call.reply.error(busy_text());
-  running_.killed = true;
-  call.reply.ok();
 }
 
 std::string_view Scripts::busy_text() const {
@@ -424,34 +437,6 @@ bool Scripts::set_protocol(int version) {
   if (version != 2 && version != 3) return false;
   running_.protocol = static_cast<Protocol>(version);
   return true;
-}
-
-void Scripts::on_count(lua_State* lua, lua_Debug*) {
-  lua_getfield(lua, LUA_REGISTRYINDEX, this_name);
-  auto& self = *static_cast<Scripts*>(lua_touserdata(lua, -1));
-  lua_pop(lua, 1);
-  self.look_at_clock(lua);
-}
-
-void Scripts::look_at_clock(lua_State* lua) {
-  const std::int64_t threshold_us = server_.settings.busy_reply_threshold_ms * 1000;
-  const std::int64_t now_us = server_.surroundings.clock_us();
-  if (running_.loads) {
-    if (now_us - running_.began_us < longest_load_us) return;
-    push_error(lua, "ERR FUNCTION LOAD timeout");
-    lua_error(lua);
-  }
-  if (!running_.killed) {
-    if (threshold_us <= 0) return;
-    if (now_us - running_.began_us < threshold_us || now_us < turn_ends_us_) return;
-    for (const Argument& word : std::exchange(running_.arguments, {})) running_.words.emplace_back(word.text);
-    stack_.suspend();
-    if (!running_.killed) return;
-  }
-  // Raise it again at the next instruction, because the script may catch the first one with pcall.
-  lua_sethook(lua, on_count, LUA_MASKCOUNT, 1);
-  push_error(lua, killed_text);
-  lua_error(lua);
 }
 
 // The command that the words name, if a script may run it now; otherwise sets `refusal`.

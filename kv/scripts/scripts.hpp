@@ -1,9 +1,12 @@
 // Runs scripts: EVAL and its kin, one at a time, each as one atomic step.
 //
-// A script runs on its own stack (own_stack.hpp). If it takes longer than busy-reply-threshold it is
-// suspended regularly: the loop continues, other clients get BUSY, and SCRIPT KILL or SHUTDOWN
-// NOSAVE can end it. While it is suspended no data changes: nothing expires or is evicted, and no
-// blocked client is served.
+// A script runs on its own stack (own_stack.hpp). If it takes longer than a few milliseconds it is suspended
+// regularly: the loop continues, and SCRIPT KILL, SHUTDOWN NOSAVE or a signal can end it. Requests of other
+// clients wait; from busy-reply-threshold on they get BUSY. While the script is suspended no data changes:
+// nothing expires or is evicted, and no blocked client is served.
+//
+// It looks at the clock when a library function has spent its steps (budget.hpp), after so many of Lua's
+// instructions, and after the next one if some milliseconds have passed (nudge.hpp).
 //
 // Threading: the server's one thread.
 #pragma once
@@ -20,6 +23,7 @@
 #include "kv/resp/reply_queue.hpp"
 #include "kv/scripts/functions.hpp"
 #include "kv/scripts/interpreter.hpp"
+#include "kv/scripts/nudge.hpp"
 #include "kv/scripts/own_stack.hpp"
 #include "kv/scripts/redis_library.hpp"
 #include "kv/scripts/script_cache.hpp"
@@ -64,8 +68,10 @@ class Scripts final : private RedisLibraryHost {
   bool knows(const std::string& sha) { return cache_.find(sha) != nullptr; }
   void flush();
   void kill(const Call& call);
-  // What other clients get while it runs.
+  // What other clients get while it runs for longer than busy-reply-threshold.
   std::string_view busy_text() const;
+  // The suspended script has not run for that long: requests of other clients wait for it.
+  bool others_wait() const { return suspended() && !announced_; }
 
   // FUNCTION LOAD, FCALL and FCALL_RO. They write the reply.
   void load_library(const Call& call, std::string_view text, bool replace);
@@ -87,7 +93,7 @@ class Scripts final : private RedisLibraryHost {
   // For work in which scripts may run, such as EXEC: it is suspended together with them.
   void on_own_stack(Client& client, std::function<void()> work);
 
-  // A script took too long and waits for its next turn.
+  // A script takes long and waits for its next turn.
   bool suspended() const { return stack_.suspended(); }
   // Whether the suspended work belongs to this client, which must then stay in place even if it has ended.
   bool holds(const Client& client) const { return suspended() && holder_ == &client; }
@@ -124,10 +130,17 @@ class Scripts final : private RedisLibraryHost {
     bool killed = false;
     bool loads = false;                   // a library is being loaded: it may take half a second
     Protocol protocol = Protocol::resp2;  // of the replies that the script sees
-    std::int64_t began_us = 0;
+    bool in_progress = false;             // from its first step on the stack to its last
+    std::int64_t began_us = 0;            // what the script sees as the time
+    std::int64_t began_steady_us = 0;     // how long it takes goes by this one
   };
 
-  // Lua checks the clock after so many instructions: about every millisecond.
+  struct Beginning {
+    Scripts& scripts;
+    const Call* call;
+  };
+
+  // Lua checks the clock after so many instructions, about every millisecond if they are short ones.
   static constexpr int instructions_between_looks = 100'000;
 
   // RedisLibraryHost
@@ -138,8 +151,9 @@ class Scripts final : private RedisLibraryHost {
   void log(LogLevel level, std::string_view line) override;
 
   lua_State* lua();
+  void reply_result(Reply& reply, int status);
   std::expected<FunctionLibrary, std::string> compile_library(std::string_view text);
-  bool compile(Script& script);
+  std::expected<void, std::string> compile(Script& script);
   void run(const Call& call, Script& script, std::string_view sha, bool read_only);
   void run(const Call& call, const Callee& callee, std::size_t keys, bool read_only);
   void run_to_end(const Call& call);
@@ -151,8 +165,14 @@ class Scripts final : private RedisLibraryHost {
   void take_turn();
   void ended();
   const Command* allowed_command(Arguments arguments, std::string_view& refusal);
+  static int begin_script(lua_State* lua);
   static void on_count(lua_State* lua, lua_Debug* debug);
   void look_at_clock(lua_State* lua);
+  void give_way();
+  void announce();
+  void resume_others();
+  std::int64_t threshold_us() const;
+  static std::int64_t steady_us();
 
   ServerCommon& server_;
   ServerWhole& whole_;
@@ -162,8 +182,11 @@ class Scripts final : private RedisLibraryHost {
   FunctionLibraries& libraries_;
   OwnStack stack_;
   Running running_;
-  Client* holder_ = nullptr;       // the client whose work is on the stack
-  std::int64_t turn_ends_us_ = 0;  // for a resumed script
+  Client* holder_ = nullptr;        // the client whose work is on the stack
+  std::int64_t work_began_us_ = 0;  // these two are steady
+  std::int64_t turn_ends_us_ = 0;
+  bool announced_ = false;  // the suspended work exceeds busy-reply-threshold, and others get BUSY
+  Nudge nudge_{on_count};
 };
 
 }  // namespace weir::kv

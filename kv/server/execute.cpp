@@ -36,6 +36,11 @@ bool runs_beside_script(const Command& command, Arguments arguments) {
   return command.name != "shutdown" || (arguments.size() > 1 && is_word(arguments[1].text, "nosave"));
 }
 
+// Likewise while others wait for the script: whether the server lives can be asked at any time.
+bool waits_for_script(const Command& command, Arguments arguments) {
+  return !runs_beside_script(command, arguments) && command.name != "ping" && command.name != "echo";
+}
+
 // A queue may grow without bound, so a command to be queued needs room. EXEC needs room if one of
 // the queued commands does.
 bool needs_room(const Client& client, const Command& command) {
@@ -138,13 +143,13 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
       return true;
     }
   }
-  if (script_suspended && !runs_beside_script(*command, arguments)) {
+  if (script_suspended && !scripts->others_wait() && !runs_beside_script(*command, arguments)) {
     reject(client, command, scripts->busy_text());
     return true;
   }
   // Keys evicted here are gone before the command begins, so clients that cache them are told first.
   Client* const answered = std::exchange(serving, nullptr);
-  const bool fits = settings.maxmemory == 0 || make_room();
+  const bool fits = settings.maxmemory == 0 || script_suspended || make_room();
   serving = answered;
   if (!fits && needs_room(client, *command)) {
     reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
@@ -221,6 +226,7 @@ bool Server::execute_here(Client& client, Arguments arguments) {
     }
     command = sub;
   }
+  if (scripts->others_wait() && waits_for_script(*command, arguments)) return false;
   client.last_command = command;
   if (refuse(client, command, arguments)) return true;
   if (client.transaction.open && !always_runs_in_transaction(*command)) {
