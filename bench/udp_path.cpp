@@ -83,12 +83,14 @@ class Socket final : public rnic::HostPort {
   void receive(Take take, End end) {
     port_->receive([&](std::span<const link::UdpArrival> arrivals) {
       for (const link::UdpArrival& arrival : arrivals) {
-        const auto packet = arrivals_.check({.bytes = arrival.payload,
-                                             .source = arrival.source,
-                                             .destination = arrival.destination,
-                                             .source_port = arrival.source_port,
-                                             .likely_id = arrival.index});
-        if (packet) take(route_between(arrival.destination, arrival.source), *packet);
+        const rnic::PacketDatagram came{.bytes = arrival.payload,
+                                        .source = arrival.source,
+                                        .destination = arrival.destination,
+                                        .source_port = arrival.source_port,
+                                        .likely_id = arrival.index};
+        const auto packet = rnic::PacketArrivals::parse(came);
+        if (packet && arrivals_.is_intact(came))
+          take(route_between(arrival.destination, arrival.source), *packet);
       }
       end();
     });

@@ -514,23 +514,33 @@ void Adapter::take_multicast(const PacketDatagram& datagram, const wire::Packet&
       qp->receive_packet(arrived_as(datagram, packet));
 }
 
-void Adapter::take_packet(const PacketDatagram& datagram) {
-  const auto packet = packet_arrivals_.check(datagram);
-  if (!packet) return;
-  const Qpn to(packet->bth.destination);
+// The destination and the source decide before the ICRC is looked at. Strangers compute that as well as peers
+// do, so that it says nothing about them, and it costs more than all the rest.
+std::optional<Dropped> Adapter::refusal_of(const PacketDatagram& datagram, const wire::Packet& packet) {
+  const Qpn to(packet.bth.destination);
   // Each implies the other (IBA 9.4.1): a group's address never leads to one queue pair, nor another to all.
-  if (is_group(datagram.destination) != (to == multicast_destination)) return;
-  // Packets of another user's process may only be for us, or for a group that we are in.
-  const bool for_others = to != multicast_destination && to.value() > 1 && to.slot() != slot_;
-  if (datagram.process != 0 && for_others) return;
-  if (to == multicast_destination) return take_multicast(datagram, *packet);
-  if (to.value() <= 1) {
-    if (to.value() == 1) host_.receive_management(datagram, *packet);
-    return;
+  if (is_group(datagram.destination) != (to == multicast_destination)) return Dropped::malformed;
+  if (to == multicast_destination) return std::nullopt;
+  if (to.value() == 0) return Dropped::no_queue_pair;
+  if (to.value() == 1) return host_.refuse_management(datagram, packet);
+  if (to.slot() != slot_) {
+    // Packets of another user's process may only be for us, or for a group that we are in.
+    return datagram.process != 0 ? Dropped::no_process : host_.refuse_passing_on(to.slot(), datagram);
   }
-  if (to.slot() != slot_) return host_.pass_on(to.slot(), datagram);
   QueuePair* const qp = qps_.empty() ? nullptr : qps_[to.index()].get();
-  if (qp == nullptr) return;
+  return qp == nullptr ? Dropped::no_queue_pair : qp->refusal_of(arrived_as(datagram, packet));
+}
+
+void Adapter::take_packet(const PacketDatagram& datagram) {
+  const auto packet = PacketArrivals::parse(datagram);
+  auto refused = packet ? refusal_of(datagram, *packet) : Dropped::malformed;
+  if (!refused && !packet_arrivals_.is_intact(datagram)) refused = Dropped::wrong_icrc;
+  if (refused) return segment_.header().counters.count_drop(*refused);
+  const Qpn to(packet->bth.destination);
+  if (to == multicast_destination) return take_multicast(datagram, *packet);
+  if (to.value() == 1) return host_.receive_management(datagram, *packet);
+  if (to.slot() != slot_) return host_.pass_on(to.slot(), datagram);
+  QueuePair* const qp = qps_[to.index()].get();
   qp->receive_packet(arrived_as(datagram, *packet));
   if (!is_reliable(qp->config().type)) return;  // other types send no answers
   const bool known = !answering_.empty() &&

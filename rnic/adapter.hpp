@@ -132,6 +132,7 @@ class Adapter {
   void announce_unpolled(const SharedReceiveQueue&);
   void take_batch(std::span<const PacketDatagram>);
   void take_packet(const PacketDatagram&);
+  std::optional<Dropped> refusal_of(const PacketDatagram&, const wire::Packet&);
   void take_multicast(const PacketDatagram&, const wire::Packet&);
   void trace(std::span<const PacketDatagram>);
   void take_arrived();

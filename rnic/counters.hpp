@@ -189,6 +189,20 @@ struct QpCounters {
 };
 static_assert(sizeof(QpCounters) == 9 * 64);
 
+// Why a packet from another host was dropped without an answer. What is counted here reached no queue pair.
+enum class Dropped : std::uint8_t {
+  malformed,       // not RoCEv2 of ours, or its address and its queue pair number do not go together
+  wrong_icrc,      // changed on its way, or by NAT
+  no_process,      // for a queue pair number of no process here
+  no_queue_pair,   // of no queue pair of that process
+  wrong_source,    // not from the peer of that queue pair
+  wrong_qkey,      // UD
+  outside_window,  // its PSN is further from the expected one than a peer can be
+  over_budget,     // its source, or all sources, send more than is looked at
+  unproved,        // a first request for a connection, while many unproved ones wait
+};
+inline constexpr std::size_t drop_reasons = 9;
+
 // What a process shows to its observers.
 struct ProcessCounters {
   // Random, and never another process's: an observer that stores counts knows by it which process they are
@@ -200,6 +214,14 @@ struct ProcessCounters {
   // Counts of destroyed queue pairs, and receives of XRC SRQs that came through other processes' queue pairs
   // (shared_add).
   QpCounters retired;
+  // By Dropped, of this process (shared_add); and what the kernel did not hand over, because its filter turns
+  // strangers away (link/udp/arrival_filter.hpp) or the receive buffer was full.
+  alignas(64) std::array<Counter, drop_reasons> dropped;
+  std::atomic<std::uint64_t> not_received{0};
+
+  void count_drop(Dropped why, std::uint64_t packets = 1) {
+    if (packets != 0) dropped[static_cast<std::size_t>(why)].shared_add(packets);
+  }
 };
 
 }  // namespace weir::rnic

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -205,8 +206,16 @@ class HostPort {
   // the kernel checks it.
   virtual bool is_ours(const Gid&) { return true; }
 
-  // A checked packet that is for none of our queue pairs: it is for queue pair 1, or for another process of
-  // this host.
+  // From now on packets come from there to a queue pair of ours; each needs its own expect_no_more().
+  virtual void expect_packets(const Gid& /*source*/) {}
+  virtual void expect_no_more(const Gid& /*source*/) {}
+
+  // A packet that is for none of our queue pairs: it is for queue pair 1, or for another process of this
+  // host. Whether to take it, before its ICRC is checked: strangers send these, so an answer costs no system
+  // call. nullopt: it is to be taken.
+  virtual std::optional<Dropped> refuse_management(const PacketDatagram&, const wire::Packet&) { return {}; }
+  virtual std::optional<Dropped> refuse_passing_on(Slot, const PacketDatagram&) { return {}; }
+  // And once it has proved intact:
   virtual void receive_management(const PacketDatagram&, const wire::Packet&) {}
   virtual void pass_on(Slot, const PacketDatagram&) {}
 };

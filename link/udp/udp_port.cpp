@@ -1,5 +1,6 @@
 #include "link/udp/udp_port.hpp"
 
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
@@ -245,6 +246,13 @@ int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs, std::span
     return error;
   }
   return 0;
+}
+
+std::uint64_t UdpPort::not_received() const {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> facts{};
+  socklen_t bytes = sizeof facts;
+  const bool known = ::getsockopt(socket_.get(), SOL_SOCKET, SO_MEMINFO, facts.data(), &bytes) == 0;
+  return known ? facts[SK_MEMINFO_DROPS] : 0;
 }
 
 int UdpPort::change_membership(const IpAddress& group, std::uint32_t interface, int v4_option,

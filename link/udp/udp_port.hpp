@@ -69,6 +69,8 @@ class UdpPort final : private ForkAware {
   int send(const UdpRoute& route, std::span<const UdpRun> runs, std::span<bool> went = {});
   // `handler` gets what has arrived, in this thread: at most a few megabytes, so that others get their turn.
   void receive(const Handler& handler);
+  // What the kernel did not hand over: turned away by a filter, or there was no room in the receive buffer.
+  std::uint64_t not_received() const;
   // From now on, datagrams to that group arrive if they come in by that interface; those that this host sends
   // do not. Each process on the port joins for itself, and each gets a copy. 0, or an errno: ENOBUFS or
   // ENOMEM if the kernel lets the socket join no more groups, EADDRINUSE if it has already joined.

@@ -27,27 +27,19 @@ PacketArrivals::Sender& PacketArrivals::sender_of(const PacketDatagram& datagram
   return sender;
 }
 
-std::optional<wire::Packet> PacketArrivals::check(const PacketDatagram& datagram) {
-  ++counts_.packets;
-  if (datagram.bytes.size() < wire::icrc_bytes) {
-    ++counts_.nonsense;
-    return std::nullopt;
-  }
+std::optional<wire::Packet> PacketArrivals::parse(const PacketDatagram& datagram) {
+  if (datagram.bytes.size() < wire::icrc_bytes) return std::nullopt;
   const auto packet = wire::parse_transport(datagram.bytes.first(datagram.bytes.size() - wire::icrc_bytes));
   const bool ours = packet && packet->bth.version == 0 &&
                     (packet->bth.pkey & pkey_without_membership) == pkey_without_membership;
-  if (!ours) {
-    ++counts_.nonsense;
-    return std::nullopt;
-  }
-  if (datagram.process != 0) return packet;
+  return ours ? packet : std::nullopt;
+}
+
+bool PacketArrivals::is_intact(const PacketDatagram& datagram) {
+  if (datagram.process != 0) return true;
   Sender& sender = sender_of(datagram);
   const auto id = sender.route.check(datagram.bytes, datagram.likely_id);
-  if (!id || (*id != datagram.likely_id && !sender.ids.believes(*id))) {
-    ++counts_.wrong_icrc;
-    return std::nullopt;
-  }
-  return packet;
+  return id && (*id == datagram.likely_id || sender.ids.believes(*id));
 }
 
 }  // namespace weir::rnic

@@ -4,6 +4,9 @@
 // wrong, is dropped silently (annex A17, CA17-24). Over IPv4 the ICRC covers an IP ID that a socket does not
 // see; the ID is computed from it, and must fit the IDs that its sender used before.
 //
+// The ICRC is no secret and proves nothing about the sender, but costs more than everything else that is
+// checked: ask is_intact() last.
+//
 // One caller at a time. Remembers at most `max_senders` addresses; a further one replaces an old one.
 #pragma once
 
@@ -17,13 +20,10 @@ namespace weir::rnic {
 
 class PacketArrivals {
  public:
-  // A view into the datagram.
-  std::optional<wire::Packet> check(const PacketDatagram& datagram);
-
-  struct Counts {
-    std::uint64_t packets = 0, wrong_icrc = 0, nonsense = 0;
-  };
-  const Counts& counts() const { return counts_; }
+  // A view into the datagram; nullopt: no packet of ours.
+  static std::optional<wire::Packet> parse(const PacketDatagram& datagram);
+  // Of a datagram that parse() took.
+  bool is_intact(const PacketDatagram& datagram);
 
  private:
   static constexpr std::size_t max_senders = 4096;
@@ -35,7 +35,6 @@ class PacketArrivals {
   Sender& sender_of(const PacketDatagram& datagram);
 
   std::map<Gid, Sender> senders_;
-  Counts counts_;
 };
 
 }  // namespace weir::rnic

@@ -48,6 +48,7 @@ void PacketSide::open(std::shared_ptr<SharedWindow> window) {
   for (std::size_t i = 0; i < gid_words.size(); ++i)
     qp_.ctx->remote_gid[i].store(gid_words[i], std::memory_order_relaxed);
   qp_.ctx->remote_qpn.store(over_packets | made->remote.value(), std::memory_order_seq_cst);
+  if (made->route.process == 0) qp_.nic.host.expect_packets(made->route.destination);
   const std::lock_guard lock(lock_);
   path_ = std::move(made);
 }
@@ -87,6 +88,7 @@ void PacketSide::close() {
     closed = std::move(path_);
   }
   if (closed == nullptr) return;
+  if (closed->route.process == 0) qp_.nic.host.expect_no_more(closed->route.destination);
   const std::lock_guard lock(closed->arriving);
   repeat_last_acknowledgement(*closed);
   closed->responder.reset();
@@ -252,12 +254,16 @@ void PacketSide::resume(Turn turn) {
   execute();
 }
 
+std::optional<Dropped> PacketSide::refusal_of(const ArrivedPacket& arrived) {
+  const std::lock_guard lock(lock_);
+  if (path_ != nullptr && addressed(path_->route, arrived)) return std::nullopt;
+  qp_.counters.requests_dropped.add(1);
+  return Dropped::wrong_source;
+}
+
 std::shared_ptr<PacketPath> PacketSide::receive(const ArrivedPacket& arrived) {
   std::shared_ptr<PacketPath> path = current();
-  if (path == nullptr || !addressed(path->route, arrived)) {
-    qp_.counters.requests_dropped.add(1);
-    return nullptr;
-  }
+  if (path == nullptr) return nullptr;  // reset since refusal_of()
   if (arrived.packet.bth.opcode == wire::congestion_notification) {
     qp_.counters.notifications_in.add(1);
     if (path->window) path->window->notified(qp_.nic.host.now_ns());

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "rnic/between_hosts/arrived_packet.hpp"
 #include "rnic/between_hosts/packet_batch.hpp"
@@ -56,6 +57,8 @@ class PacketSide {
 
   // ---- without the send lock
   std::shared_ptr<PacketPath> current();
+  // wrong_source: it is not from our peer.
+  std::optional<Dropped> refusal_of(const ArrivedPacket&);
   // Takes an intact packet addressed to us. If it is an answer, returns the path it came by; the caller then
   // takes the send lock and calls receive_answer().
   std::shared_ptr<PacketPath> receive(const ArrivedPacket&);

@@ -226,6 +226,12 @@ void QueuePair::wait_for_initiators() const { (void)nic_.wait_for_initiators(); 
 // ---- packets
 
 // Not under the send lock. The caller has checked that the packet is intact and addressed to us.
+std::optional<Dropped> QueuePair::refusal_of(const ArrivedPacket& arrived) {
+  if (qp_.config.type != QpType::ud) return packets_.refusal_of(arrived);
+  const bool fits = arrived.packet.deth.qkey == qp_.ctx->qkey.load(std::memory_order_relaxed);
+  return fits ? std::nullopt : std::optional(Dropped::wrong_qkey);
+}
+
 void QueuePair::receive_packet(const ArrivedPacket& arrived) {
   qp_.counters.packets_in.add(1);
   if (qp_.config.type == QpType::ud) {

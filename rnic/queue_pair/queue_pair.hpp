@@ -98,6 +98,8 @@ class QueuePair final : private QpWhole {
   void prefetch_completion() const { receives_.prefetch(); }
 
   // Takes one packet of a batch for this queue pair; after the batch, its answer is sent.
+  // Why a packet that names us is dropped, whether it is intact or not; nullopt: it is to be received.
+  std::optional<Dropped> refusal_of(const ArrivedPacket&);
   void receive_packet(const ArrivedPacket&);
   void answer_packets();
 

@@ -92,6 +92,16 @@ TEST(StatTable, has_a_line_for_the_packets_of_a_queue_pair_that_has_any) {
   EXPECT_THAT(as_json(now, nullptr), HasSubstr("\"peer_address\": \"10.9.0.2\""));
 }
 
+TEST(StatTable, says_which_packets_a_process_dropped_and_why) {
+  Sample now = sample_at(0, {process(7, 1500), process(8, 1)});
+  now.processes[0].sums.dropped_wrong_source = 12'345;
+  now.processes[0].sums.dropped_by_kernel = 7;
+  const std::string text = as_table(now, nullptr, {.queue_pairs = false});
+  EXPECT_THAT(text, HasSubstr("\n    dropped: 12.3k wrong source, 7 by the kernel\n"));
+  EXPECT_EQ(text.find("dropped:"), text.rfind("dropped:")) << "one for a process that dropped nothing";
+  EXPECT_THAT(as_json(now, nullptr), HasSubstr("\"dropped_wrong_source\": 12345"));
+}
+
 TEST(StatTable, sorts_by_the_column_asked_for) {
   const Sample now = sample_at(0, {process(1, 5, 9), process(2, 50, 1), process(3, 500, 0)});
   const auto order = [&](const std::string& key) {

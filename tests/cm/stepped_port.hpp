@@ -63,7 +63,9 @@ class SteppedLink final : public link::SameHostLink {
     else
       done(link::NeighbourPtr(other));
   }
-  link::NeighbourPtr connected(link::Slot) const override { return other; }
+  link::NeighbourPtr connected(link::Slot) const override {
+    return is_connected ? link::NeighbourPtr(other) : nullptr;
+  }
   void on_message(std::uint16_t kind, link::MessageHandler handler) override {
     passed_on_kind = kind;
     passed_on = std::move(handler);
@@ -94,6 +96,7 @@ class SteppedLink final : public link::SameHostLink {
   }
 
   std::shared_ptr<Neighbour> other = std::make_shared<Neighbour>();
+  bool is_connected = false;
   std::optional<std::errc> no_way;  // to it
   bool free = true;                 // its slot, where there is no way to it
   std::map<int, link::FdHandler> watched;
@@ -133,6 +136,9 @@ class Port final : public verbs::ManagementPort {
     return true;
   }
   void on_process_gone(std::function<void(std::uint64_t)> handler) override { end = std::move(handler); }
+  bool is_occupied(link::Slot) override { return occupied; }
+  bool may_dial(link::Slot slot) override { return dials == 0 || dialled[slot]++ < dials; }
+  void count_dropped(rnic::Dropped why) override { ++dropped[why]; }
   bool leads_to(const verbs::GidBytes&) override { return true; }
   std::uint8_t path_mtu(const verbs::GidBytes&) override { return IBV_MTU_1024; }
   std::uint32_t scope_of(const verbs::GidBytes& own) override { return own[0] == 0xfe ? 7 : 0; }
@@ -143,6 +149,10 @@ class Port final : public verbs::ManagementPort {
     std::vector<std::byte> mad;
   };
   std::vector<Sent> sent;
+  bool occupied = true;  // every slot
+  int dials = 0;         // that each slot may get; 0: any number
+  std::map<link::Slot, int> dialled;
+  std::map<rnic::Dropped, int> dropped;
   std::function<std::unique_ptr<link::PortProbe>(const verbs::ManagementRoute&, std::span<const std::byte>)>
       on_ask;
   std::map<std::string, std::uint64_t> services;

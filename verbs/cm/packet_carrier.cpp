@@ -75,7 +75,8 @@ PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& po
   });
 }
 
-// Queue pair 1 is shared by all processes of an address, so its datagrams arrive at any of them.
+// Queue pair 1 is shared by all processes of an address, so its datagrams arrive at any of them. Strangers
+// name processes as they like: only those that are there are dialled, and seldom.
 void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes,
                             const CmMessage& message) {
   std::vector<std::byte> body;
@@ -85,10 +86,20 @@ void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<c
   put(std::as_bytes(std::span(came.source)));
   put(std::as_bytes(std::span(came.destination)));
   put(bytes);
+  if (const auto neighbour = link_.connected(slot)) {
+    (void)neighbour->send(passed_on_kind, body);
+    return;
+  }
+  if (!port_.may_dial(slot)) return port_.count_dropped(rnic::Dropped::over_budget);
+  // One in that slot may have another directory.
+  if (!port_.is_occupied(slot)) {
+    if (link_.is_free(slot)) answer_for_ended(came, message);
+    return;
+  }
   link_.connect_async(
       slot, pass_on_limit, [this, slot, body, came, message](const link::Result<link::NeighbourPtr>& to) {
         if (to) (void)(*to)->send(passed_on_kind, body);
-        // A stopped process is still there, and one in that slot may have another directory.
+        // A stopped process is still there.
         else if (to.error().code == std::errc::no_such_device_or_address && link_.is_free(slot))
           answer_for_ended(came, message);
       });

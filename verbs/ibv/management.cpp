@@ -46,6 +46,15 @@ class Management final : public ManagementPort {
     };
     return nic_.network().users() != nullptr && nic_.network().users()->find(service, later);
   }
+  bool is_occupied(link::Slot slot) override {
+    return nic_.network().admission().is_occupied(slot, link::Clock::now());
+  }
+  bool may_dial(link::Slot slot) override {
+    return nic_.network().admission().may_dial(slot, link::Clock::now());
+  }
+  void count_dropped(rnic::Dropped why) override {
+    nic_.adapter().segment().header().counters.count_drop(why);
+  }
   void on_process_gone(std::function<void(std::uint64_t)> handler) override {
     nic_.network().on_process_gone(std::move(handler));
   }

@@ -57,7 +57,32 @@ CountersSeen seen(const rnic::QpCounters& from) {
           .packets_dropped = from.requests_dropped.read() + from.answers_unwanted.read(),
           .packets_marked = from.marked_in.read(),
           .cnps_in = from.notifications_in.read(),
-          .cnps_out = from.notifications_out.read()};
+          .cnps_out = from.notifications_out.read(),
+          .dropped_malformed = 0,
+          .dropped_wrong_icrc = 0,
+          .dropped_no_process = 0,
+          .dropped_no_queue_pair = 0,
+          .dropped_wrong_source = 0,
+          .dropped_wrong_qkey = 0,
+          .dropped_outside_window = 0,
+          .dropped_over_budget = 0,
+          .dropped_unproved = 0,
+          .dropped_by_kernel = 0};
+}
+
+void add_drops(const rnic::ProcessCounters& from, CountersSeen& to) {
+  using rnic::Dropped;
+  const auto of = [&](Dropped why) { return from.dropped[static_cast<std::size_t>(why)].read(); };
+  to.dropped_malformed = of(Dropped::malformed);
+  to.dropped_wrong_icrc = of(Dropped::wrong_icrc);
+  to.dropped_no_process = of(Dropped::no_process);
+  to.dropped_no_queue_pair = of(Dropped::no_queue_pair);
+  to.dropped_wrong_source = of(Dropped::wrong_source);
+  to.dropped_wrong_qkey = of(Dropped::wrong_qkey);
+  to.dropped_outside_window = of(Dropped::outside_window);
+  to.dropped_over_budget = of(Dropped::over_budget);
+  to.dropped_unproved = of(Dropped::unproved);
+  to.dropped_by_kernel = from.not_received.load(std::memory_order_relaxed);
 }
 
 const char* type_name(std::uint16_t type) {
@@ -105,6 +130,7 @@ void read_once(const rnic::SegmentHeader& from, rnic::Slot slot, CountersSeen& s
                std::vector<QueuePairSeen>& queue_pairs) {
   queue_pairs.clear();
   sums = seen(from.counters.retired);
+  add_drops(from.counters, sums);
   const std::uint32_t end = std::min(from.counters.qps_end.load(std::memory_order_acquire), rnic::max_qps);
   for (std::uint32_t i = 0; i < end; ++i) {
     if (from.qp_exists[i].load(std::memory_order_acquire) == 0) continue;

@@ -36,6 +36,10 @@ struct CountersSeen {
   std::uint64_t packets_dropped;  // received, but out of order, late or from elsewhere
   std::uint64_t packets_marked;   // received with a congestion mark from a switch (ECN)
   std::uint64_t cnps_in, cnps_out;
+  // Of a process: packets that reached no queue pair (rnic::Dropped), and what the kernel did not hand over.
+  std::uint64_t dropped_malformed, dropped_wrong_icrc, dropped_no_process, dropped_no_queue_pair,
+      dropped_wrong_source, dropped_wrong_qkey, dropped_outside_window, dropped_over_budget, dropped_unproved,
+      dropped_by_kernel;
 };
 
 struct QueuePairSeen {

@@ -16,6 +16,7 @@
 
 #include "link/same_host.hpp"
 #include "link/udp/port_probe.hpp"
+#include "rnic/counters.hpp"
 
 namespace weir::verbs {
 
@@ -44,6 +45,13 @@ class ManagementPort {
   virtual void send_management(const ManagementRoute& to, std::span<const std::byte> mad) = 0;
   // The same, by UDP, from a socket that hears if nobody has the port there; nullptr: it was not sent.
   virtual std::unique_ptr<link::PortProbe> ask(const ManagementRoute& to, std::span<const std::byte> mad) = 0;
+  // Whether a process of our user and runtime directory has that slot, as of a moment ago. Strangers name
+  // slots as they like: neither this nor the next costs a system call for each of their messages.
+  virtual bool is_occupied(link::Slot slot) = 0;
+  // Whether to connect to that process, or look for it, now: at most so often.
+  virtual bool may_dial(link::Slot slot) = 0;
+  // A message was dropped unanswered.
+  virtual void count_dropped(rnic::Dropped why) = 0;
   // Whether that is an address of this host.
   virtual bool is_ours(const GidBytes& address) = 0;
 

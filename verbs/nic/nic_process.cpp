@@ -137,7 +137,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   connects_ = std::make_unique<BackgroundConnects>(
       *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
       [this] { adapter_->service(); });
-  network_ = std::make_unique<PacketNetwork>(*link_, *adapter_);
+  network_ = std::make_unique<PacketNetwork>(*link_, *adapter_, hash::SipKey{~secret_, secret_});
   groups_ = std::make_unique<GroupMemberships>(*network_);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
   attached_.store(true, std::memory_order_release);
@@ -218,6 +218,8 @@ void NicProcess::pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) 
     (void)neighbour->send(message::packet, whole);
     return;
   }
+  if (!network_->admission().may_dial(slot, link::Clock::now()))
+    return segment_.header().counters.count_drop(rnic::Dropped::over_budget);
   // The first packet is lost or late while the two connect; its sender repeats it.
   link_->connect_async(slot, connect_limit,
                        [bytes = std::vector(whole.begin(), whole.end())](const auto& neighbour) {

@@ -89,6 +89,18 @@ class NicProcess final : public rnic::HostPort {
     return network_->packets_in_run(route);
   }
   void receive_packets(const PacketSink& sink) override { network_->receive(sink); }
+  void expect_packets(const rnic::Gid& source) override { network_->admission().expect(source); }
+  void expect_no_more(const rnic::Gid& source) override {
+    if (network_) network_->admission().expect_no_more(source);  // queue pairs may outlive it
+  }
+  std::optional<rnic::Dropped> refuse_management(const rnic::PacketDatagram& datagram,
+                                                 const wire::Packet& packet) override {
+    return network_->admission().refuse_management(datagram, packet, link::Clock::now());
+  }
+  std::optional<rnic::Dropped> refuse_passing_on(rnic::Slot slot,
+                                                 const rnic::PacketDatagram& datagram) override {
+    return network_->admission().refuse_passing_on(slot, datagram, link::Clock::now());
+  }
   void receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet) override {
     network_->receive_management(datagram, packet);
   }

@@ -137,6 +137,7 @@ link::Result<void> PacketNetwork::open() {
       .settle_later = [this] {
         link_.at(link::Clock::now() + link::Steering::settle_time, [this] { settle_steering(); });
       }});
+  admission_.filter(port_->descriptor());
   open_.store(port_.get(), std::memory_order_release);
   steering_->look(link::Clock::now());
   return {};
@@ -282,7 +283,18 @@ void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
   receive_from_hosts(*port, sink);
   const link::Clock::time_point now = link::Clock::now();
   steering_->check(now);
+  report_drops(now);
   if (polls) watch_.polled(ns_of(now));
+}
+
+void PacketNetwork::report_drops(link::Clock::time_point now) {
+  constexpr std::chrono::seconds interval{1};
+  if (now - drops_looked_at_ < interval) return;
+  drops_looked_at_ = now;
+  rnic::ProcessCounters& counters = adapter_.segment().header().counters;
+  counters.not_received.store(open_.load(std::memory_order_acquire)->not_received(),
+                              std::memory_order_relaxed);
+  if (const auto line = drop_report_.look(DropReport::counts_of(counters), now)) link::explain(*line);
 }
 
 void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
@@ -344,10 +356,6 @@ void PacketNetwork::on_management(ManagementHandler handler) {
 
 // Runs on the link's thread, because the thread that delivers packets holds the NIC's locks.
 void PacketNetwork::receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet) {
-  constexpr std::uint8_t datagram_opcode = wire::opcode(wire::Service::ud, wire::Operation::send_only);
-  if (packet.bth.opcode != datagram_opcode || packet.deth.qkey != wire::cm_qkey ||
-      packet.payload.size() != wire::mad_bytes)
-    return;
   std::shared_ptr<const ManagementHandler> handler;
   {
     const std::lock_guard lock(mutex_);

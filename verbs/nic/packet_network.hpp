@@ -21,6 +21,8 @@
 #include "link/users/group_members.hpp"
 #include "link/users/user_port.hpp"
 #include "rnic/adapter.hpp"
+#include "verbs/nic/admission.hpp"
+#include "verbs/nic/drop_report.hpp"
 #include "verbs/nic/management_port.hpp"
 #include "verbs/nic/packet_watch.hpp"
 #include "wire/mad.hpp"
@@ -42,7 +44,8 @@ inline constexpr char ecn_variable[] = "WEIR_ECN";
 class PacketNetwork final : private PacketWatch::Port {
  public:
   // Both outlive it; the link's thread then calls the adapter when packets come.
-  PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter) : link_(link), adapter_(adapter) {}
+  PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter, hash::SipKey key)
+      : link_(link), adapter_(adapter), admission_(link, rnic::qp_index_bits, key) {}
   PacketNetwork(const PacketNetwork&) = delete;
   PacketNetwork& operator=(const PacketNetwork&) = delete;
 
@@ -76,7 +79,11 @@ class PacketNetwork final : private PacketWatch::Port {
   using GoneHandler = std::function<void(std::uint64_t process)>;
   void on_process_gone(GoneHandler handler);
   // Whether a datagram queue pair of this NIC was ever ready (verbs/ibv/datagram_reception.hpp).
-  void take_datagrams() { takes_datagrams_.store(true); }
+  void take_datagrams() {
+    takes_datagrams_.store(true);
+    admission_.take_datagrams();
+  }
+  Admission& admission() { return admission_; }
   bool takes_datagrams() const { return takes_datagrams_.load(); }
   // Joins a group on an interface once the port is open; GroupMemberships counts the users of a group.
   // Returns 0, or an errno like UdpPort::join().
@@ -120,6 +127,7 @@ class PacketNetwork final : private PacketWatch::Port {
   void finish_with_hosts();
   void explain_failure(int error, const rnic::PacketRoute& route);
   void packets_came();
+  void report_drops(link::Clock::time_point now);
   void settle_steering();
   void wait_for_packets(bool) override;
   bool holds_packets() override;
@@ -128,6 +136,7 @@ class PacketNetwork final : private PacketWatch::Port {
 
   link::SameHostLink& link_;
   rnic::Adapter& adapter_;
+  Admission admission_;
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;
   std::unique_ptr<link::Steering> steering_;  // of that port; set before open_
@@ -138,6 +147,8 @@ class PacketNetwork final : private PacketWatch::Port {
   std::unique_ptr<link::GroupMembers> members_;
   // Inside port_->receive() and users_->receive(), each of which only one thread is in at a time.
   std::vector<rnic::PacketDatagram> from_hosts_, from_users_;
+  DropReport drop_report_;  // under the adapter's lock, as is the next
+  link::Clock::time_point drops_looked_at_{};
   GoneHandler gone_;  // under mutex_
   std::shared_ptr<const ManagementHandler> management_;
   std::atomic<std::uint32_t> management_psn_{0};

@@ -30,6 +30,8 @@ inline constexpr auto counter_list = [] {
   constexpr const char* in = "Payload bytes that came: received and read, or written by the peer.";
   constexpr const char* packets = "Packets to and from other hosts.";
   constexpr const char* naks = "Refusals of packets, and losses that a later answer showed.";
+  constexpr const char* dropped =
+      "Packets to the process that reached no queue pair of it; kernel: by its filter, or for want of room.";
   constexpr const char* cnps = "Congestion notification packets.";
   constexpr const char* rnr_naks = "Packets refused because no receive was posted.";
   return std::to_array<CounterRow>(
@@ -86,7 +88,21 @@ inline constexpr auto counter_list = [] {
        {&C::packets_marked, "packets_marked", "packets_marked", "",
         "Packets that came marked by a congested switch (ECN)."},
        {&C::cnps_in, "cnps_in", "cnps", "way=\"in\"", cnps},
-       {&C::cnps_out, "cnps_out", "cnps", "way=\"out\"", cnps}});
+       {&C::cnps_out, "cnps_out", "cnps", "way=\"out\"", cnps},
+       {&C::dropped_malformed, "dropped_malformed", "arrivals_dropped", "reason=\"malformed\"", dropped},
+       {&C::dropped_wrong_icrc, "dropped_wrong_icrc", "arrivals_dropped", "reason=\"wrong_icrc\"", dropped},
+       {&C::dropped_no_process, "dropped_no_process", "arrivals_dropped", "reason=\"no_process\"", dropped},
+       {&C::dropped_no_queue_pair, "dropped_no_queue_pair", "arrivals_dropped", "reason=\"no_queue_pair\"",
+        dropped},
+       {&C::dropped_wrong_source, "dropped_wrong_source", "arrivals_dropped", "reason=\"wrong_source\"",
+        dropped},
+       {&C::dropped_wrong_qkey, "dropped_wrong_qkey", "arrivals_dropped", "reason=\"wrong_qkey\"", dropped},
+       {&C::dropped_outside_window, "dropped_outside_window", "arrivals_dropped", "reason=\"outside_window\"",
+        dropped},
+       {&C::dropped_over_budget, "dropped_over_budget", "arrivals_dropped", "reason=\"over_budget\"",
+        dropped},
+       {&C::dropped_unproved, "dropped_unproved", "arrivals_dropped", "reason=\"unproved\"", dropped},
+       {&C::dropped_by_kernel, "dropped_by_kernel", "arrivals_dropped", "reason=\"kernel\"", dropped}});
 }();
 static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <span>
 
 #include "cli/weir/stat/stat_text.hpp"
 
@@ -200,25 +201,50 @@ std::string queue_pair_label(const WatchedQueuePair& qp) {
   return fmt::format(" {:6x}{:<7} {:<11} {:<5}", qp.number, peer, qp.type, qp.state);
 }
 
-// What went to another host and came from there, in all, in lines that fit; nothing, where none did.
-std::vector<std::string> packets_lines(const WatchedQueuePair& qp, std::size_t screen_columns) {
-  const C& c = qp.counters;
-  if (qp.peer_address.empty() && c.packets_out + c.packets_in == 0) return {};
-  const std::pair<std::uint64_t, const char*> parts[] = {
-      {c.packets_out, "out"},           {c.packets_in, "in"},
-      {c.packets_resent, "sent again"}, {c.packets_repeated, "repeated by the peer"},
-      {c.naks_in + c.naks_out, "NAK"},  {c.rnr_naks_in + c.rnr_naks_out, "RNR NAK"},
-      {c.cnps_in + c.cnps_out, "CNP"},  {c.packets_dropped, "dropped"}};
-  std::vector<std::string> lines = {
-      fmt::format("    packets{}{}:", qp.peer_address.empty() ? "" : " to ", qp.peer_address)};
+using Counted = std::pair<std::uint64_t, const char*>;
+
+// A list of counts in lines that fit.
+std::vector<std::string> lines_of(const std::string& title, std::span<const Counted> parts,
+                                  std::size_t screen_columns) {
+  std::vector<std::string> lines = {title};
   for (const auto& [count, what] : parts) {
-    const bool last = &what == &std::end(parts)[-1].second;
+    const bool last = &what == &parts.back().second;
     const std::string part =
         fmt::format(" {} {}{}", short_number(static_cast<double>(count)), what, last ? "" : ",");
     if (lines.back().size() + part.size() > screen_columns) lines.emplace_back("     ");
     lines.back() += part;
   }
   return lines;
+}
+
+// What came to the process and reached no queue pair, by its reason; nothing, where nothing did.
+std::vector<std::string> drops_lines(const C& c, std::size_t screen_columns) {
+  const Counted reasons[] = {{c.dropped_malformed, "malformed"},
+                             {c.dropped_wrong_icrc, "wrong ICRC"},
+                             {c.dropped_no_process, "for no process"},
+                             {c.dropped_no_queue_pair, "for no queue pair"},
+                             {c.dropped_wrong_source, "wrong source"},
+                             {c.dropped_wrong_qkey, "wrong Q_Key"},
+                             {c.dropped_outside_window, "PSN outside the window"},
+                             {c.dropped_over_budget, "over budget"},
+                             {c.dropped_unproved, "unproved requests"},
+                             {c.dropped_by_kernel, "by the kernel"}};
+  std::vector<Counted> parts;
+  std::ranges::copy_if(reasons, std::back_inserter(parts), [](const Counted& one) { return one.first != 0; });
+  if (parts.empty()) return {};
+  return lines_of("    dropped:", parts, screen_columns);
+}
+
+// What went to another host and came from there, in all; nothing, where none did.
+std::vector<std::string> packets_lines(const WatchedQueuePair& qp, std::size_t screen_columns) {
+  const C& c = qp.counters;
+  if (qp.peer_address.empty() && c.packets_out + c.packets_in == 0) return {};
+  const Counted parts[] = {{c.packets_out, "out"},           {c.packets_in, "in"},
+                           {c.packets_resent, "sent again"}, {c.packets_repeated, "repeated by the peer"},
+                           {c.naks_in + c.naks_out, "NAK"},  {c.rnr_naks_in + c.rnr_naks_out, "RNR NAK"},
+                           {c.cnps_in + c.cnps_out, "CNP"},  {c.packets_dropped, "dropped"}};
+  return lines_of(fmt::format("    packets{}{}:", qp.peer_address.empty() ? "" : " to ", qp.peer_address),
+                  parts, screen_columns);
 }
 
 // Cuts `text`, two lines of titles and a body, to `room` lines, of which the last one says what is hidden.
@@ -295,6 +321,7 @@ std::string as_screen(const Sample& now, const Sample* before, TableWish& wish) 
   text.push_back(titles);
   for (const Line& line : lines) {
     text.push_back(process_label(*line.process) + numbers_of(line.row, shown, wish.colour));
+    std::ranges::move(drops_lines(line.process->sums, wish.columns), std::back_inserter(text));
     for (const auto& [qp, row] : line.queue_pairs) {
       if (!wish.queue_pairs) continue;
       text.push_back(queue_pair_label(*qp) + numbers_of(row, shown, wish.colour));
