@@ -18,32 +18,23 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       multicast_(segment),
       steering_(segment) {}
 
-// Starts among the first numbers only, because loops over all contexts ever used begin with the first.
 void Adapter::begin_numbers_at(std::uint64_t secret) {
-  constexpr std::uint32_t first_ones = 512;
   table_.begin_with(secret);
-  first_qp_ = static_cast<std::uint32_t>(secret >> 32) % first_ones;
+  numbers_.begin(secret);
 }
 
 QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
-  if (qps_.empty()) {
-    qps_.resize(max_qps);
-    // QPNs with index 0 and 1 of a slot stay unused: 0 means no queue pair, 1 is the CM's on a real port.
-    next_qp_ = 1 + first_qp_;
-  }
-  for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
-    next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;
-    if (qps_[next_qp_] || stopped_initiator_inside(next_qp_)) continue;
-    if (Qpn(slot_, next_qp_) == multicast_destination) continue;
-    auto qp = std::make_unique<QueuePair>(*this, next_qp_, config);
-    if (!qp->valid()) return nullptr;
-    if (next_qp_ > highest_qp_) highest_qp_ = next_qp_;
-    show_counters(next_qp_);
-    live_qps_.push_back(qp.get());
-    return (qps_[next_qp_] = std::move(qp)).get();
-  }
-  return nullptr;
+  if (qps_.empty()) qps_.resize(max_qps);
+  const auto index = numbers_.next(live_qps_.size(), [&](std::uint32_t wanted) {
+    return qps_[wanted] || stopped_initiator_inside(wanted) || Qpn(slot_, wanted) == multicast_destination;
+  });
+  if (!index) return nullptr;
+  auto qp = std::make_unique<QueuePair>(*this, *index, config);
+  if (!qp->valid()) return nullptr;
+  show_counters(*index);
+  live_qps_.push_back(qp.get());
+  return (qps_[*index] = std::move(qp)).get();
 }
 
 CompletionQueue* Adapter::create_cq(std::uint32_t cqe, std::uint32_t channel) {
@@ -168,12 +159,11 @@ void Adapter::release_window(std::uint32_t key) {
 }
 
 bool Adapter::wait_for_initiators() const {
-  const std::ptrdiff_t highest = highest_qp_index();
   bool left = true;
-  for (std::ptrdiff_t index = 0; index <= highest; ++index) {
+  numbers_.for_each_used([&](std::uint32_t index) {
     const QpContext& qp = segment_.header().qps[index];
     const std::uint32_t seen = qp.hazard.load(std::memory_order_seq_cst);
-    if ((seen & 1) == 0) continue;
+    if ((seen & 1) == 0) return;
     const std::uint64_t give_up_ns = host_.now_ns() + longest_operation_ns;
     for (int tries = 0; qp.hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
       if (tries < 100) {
@@ -190,7 +180,7 @@ bool Adapter::wait_for_initiators() const {
       }
       sched_yield();
     }
-  }
+  });
   return wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns) && left;
 }
 

@@ -29,6 +29,7 @@
 #include "rnic/queue_pair/completion_queue.hpp"
 #include "rnic/queue_pair/parked_queues.hpp"
 #include "rnic/queue_pair/queue_pair.hpp"
+#include "rnic/queue_pair/queue_pair_numbers.hpp"
 #include "rnic/queue_pair/shared_receive_queue.hpp"
 #include "rnic/tracer.hpp"
 
@@ -47,8 +48,7 @@ class Adapter {
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
   Steering& steering() { return steering_; }
-  // Call before the first queue pair and the first region: the numbers they start from, so that other hosts
-  // cannot guess their numbers.
+  // Call before the first queue pair and the first region: other hosts cannot guess their numbers then.
   void begin_numbers_at(std::uint64_t secret);
   // nullptr: tracing is off. Set before the first queue pair; the tracer outlives the adapter.
   Tracer* tracer() const { return tracer_; }
@@ -95,8 +95,11 @@ class Adapter {
   void finish_packets();                     // our process ends
   void service();                            // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
-  // No queue pair was ever made above this index.
-  std::ptrdiff_t highest_qp_index() const { return highest_qp_.load(std::memory_order_relaxed); }
+  // Visits the index of each queue pair that there is or was.
+  template <class Visit>
+  void for_each_used_qp(Visit visit) const {
+    numbers_.for_each_used(visit);
+  }
   // Returns once no operation of ours on that peer that began before the call is still running.
   void quiesce(Peer&);
 
@@ -172,10 +175,7 @@ class Adapter {
     std::optional<std::vector<std::uint32_t>> receive_keys;
   };
   std::map<std::uint32_t, LeftInside> left_inside_;
-  std::atomic<std::ptrdiff_t> highest_qp_{0};
-  // Numbers are handed out round robin, so that a stale QPN stays unused for a long time.
-  std::uint32_t next_qp_ = 0;
-  std::uint32_t first_qp_ = 0;
+  QueuePairNumbers numbers_;
 
   PacketArrivals packet_arrivals_;       // under mutex_
   std::vector<QueuePair*> answering_;    // of the current batch; under mutex_

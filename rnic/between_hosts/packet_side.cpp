@@ -242,7 +242,9 @@ void PacketSide::count_arrived(PacketPath& path, const packet::ResponderCounts& 
                             grown(now.fatal_naks, was.fatal_naks));
   qp_.counters.rnr_naks_out.add(grown(now.rnr_naks, was.rnr_naks));
   qp_.counters.requests_repeated.add(grown(now.duplicates, was.duplicates));
-  qp_.counters.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped));
+  const std::uint64_t outside = grown(now.outside, was.outside);
+  qp_.counters.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped) + outside);
+  qp_.nic.segment.header().counters.count_drop(Dropped::outside_window, outside);
 }
 
 void PacketSide::resume(Turn turn) {

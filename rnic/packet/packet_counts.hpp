@@ -19,6 +19,8 @@ struct ResponderCounts {
   std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, fatal_naks = 0;
   std::uint64_t replays = 0;  // of READs and atomics
   std::uint64_t dropped = 0;  // no answer: unknown duplicates, nonsense
+  std::uint64_t outside =
+      0;  // no answer: what no peer sends now, by its PSN or as another packet of that PSN
 };
 
 }  // namespace weir::rnic::packet

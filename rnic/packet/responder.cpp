@@ -12,6 +12,8 @@ namespace {
 using wire::Operation;
 
 constexpr std::uint8_t sequence_nak = wire::nak;
+// PSNs that a peer may have in flight, READs apart: at an MTU of 1024, 64 MiB.
+constexpr std::int32_t widest_window = 1 << 16;
 
 bool is_atomic(Operation op) {
   return op == Operation::compare_swap || op == Operation::fetch_add || op == Operation::atomic_write;
@@ -45,11 +47,15 @@ void Responder::receive(const wire::Packet& packet) {
     ++counts_.dropped;
     return;
   }
+  const Psn psn(packet.bth.psn);
+  if (is_outside(psn)) {
+    ++counts_.outside;
+    return;
+  }
   if (fatal_) {  // the requester missed the refusal and asks again
     negative_ = fatal_->syndrome;
     return;
   }
-  const Psn psn(packet.bth.psn);
   const auto operation = static_cast<Operation>(packet.bth.opcode & 31);
   if (psn < expected_) return duplicate(packet, operation);
   if (psn > expected_) {
@@ -63,6 +69,7 @@ void Responder::receive(const wire::Packet& packet) {
   switch (const Verdict verdict = execute(packet, operation)) {
     case Verdict::done:
       ++counts_.packets;
+      executed_.note(packet, takes_);
       expected_ = expected_ + takes_;
       negative_.reset();
       if (packet.bth.ack_request && !answered_by_data(operation)) ack_owed_ = true;
@@ -78,6 +85,18 @@ void Responder::receive(const wire::Packet& packet) {
       fatal_ = {psn, syndrome_of(verdict)};
       negative_ = fatal_->syndrome;
   }
+}
+
+// A peer asks again from its oldest request on that was not answered. In front of ours there may be all the
+// READs that it may have outstanding, and we remember as many. IBA 9.7.5.1.3 would have what is ahead by less
+// than half of all PSNs refused; a READ that long whose request is lost is found by the peer's timer instead.
+bool Responder::is_outside(Psn psn) const {
+  constexpr std::int64_t half = 1 << 23;
+  const std::int64_t ahead = psn - expected_;
+  if (ahead >= 0) return ahead > widest_window;
+  std::int64_t reaches_back = widest_window;
+  for (const Remembered& each : remembered_) reaches_back += each.packets;
+  return -ahead > std::min(reaches_back, half);
 }
 
 Verdict Responder::execute(const wire::Packet& packet, Operation operation) {
@@ -203,8 +222,12 @@ void Responder::remember(const Remembered& request) {
 
 // IBA 9.7.5.1.4: acknowledge the duplicate, replay it, or drop it if it is no longer remembered.
 void Responder::duplicate(const wire::Packet& packet, Operation operation) {
-  ++counts_.duplicates;
   const bool reads = operation == Operation::read_request;
+  if (!reads && executed_.contradicts(packet, expected_)) {
+    ++counts_.outside;
+    return;
+  }
+  ++counts_.duplicates;
   if (!reads && !is_atomic(operation)) {
     ack_owed_ = true;
     return;

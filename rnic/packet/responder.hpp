@@ -7,6 +7,10 @@
 // gap. Answers wait in the order of their requests until next_packet(); one acknowledgement stands for all
 // requests up to its PSN, so that whoever receives a batch of packets before it asks for answers sends one.
 //
+// What no peer sends now is dropped without an answer and counted, so that a stranger who tries out PSNs
+// learns nothing: it is further from the expected PSN than a peer's window and READs reach, or is not the
+// packet that was executed at its PSN.
+//
 // Not thread-safe. Holds max_dest_rd_atomic remembered READs and atomics, and as many replays.
 #pragma once
 
@@ -14,6 +18,7 @@
 #include <deque>
 #include <optional>
 
+#include "rnic/packet/executed_requests.hpp"
 #include "rnic/packet/outgoing.hpp"
 #include "rnic/packet/packet_counts.hpp"
 #include "rnic/packet/target.hpp"
@@ -94,6 +99,7 @@ class Responder {
   void remember(const Remembered&);
   void duplicate(const wire::Packet&, wire::Operation);
   Verdict refused();
+  bool is_outside(Psn) const;
   bool in_sequence(const wire::Packet&, wire::Operation) const;
   bool next_response(Outgoing&);
   void header(Outgoing&, wire::Packet&, wire::Operation, Psn, std::size_t payload) const;
@@ -105,6 +111,7 @@ class Responder {
   std::uint32_t msn_ = 0;
   Message message_;
   std::uint32_t takes_ = 1;  // PSNs of the request that is being executed
+  ExecutedRequests executed_;
   std::deque<Remembered> remembered_;
   std::deque<Response> responses_;
   bool ack_owed_ = false;

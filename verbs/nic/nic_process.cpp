@@ -150,13 +150,13 @@ void NicProcess::leave() {
   // datagram may still wait for the connection to its destination's process.
   connects_->finish(connect_limit);
   network_->finish();
-  for (rnic::QpContext& qp : segment_.header().qps) {
-    // Only contexts that were ever used: touching the others would allocate their pages.
-    if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;
+  // Only contexts that were ever used: touching the others would allocate their pages.
+  adapter_->for_each_used_qp([this](std::uint32_t index) {
+    rnic::QpContext& qp = segment_.header().qps[index];
     const rnic::QpOpeners* const openers = rnic::openers_of(qp, segment_.base(), segment_.bytes());
-    if (openers != nullptr && rnic::has_opener(*openers)) continue;  // it now belongs to its openers
+    if (openers != nullptr && rnic::has_opener(*openers)) return;  // it now belongs to its openers
     qp.state.store(static_cast<std::uint32_t>(rnic::QpState::reset), std::memory_order_seq_cst);
-  }
+  });
   report_counters(link_->directory(), segment_.header(), link_->slot());
   link_->withdraw();
 }

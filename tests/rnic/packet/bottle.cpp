@@ -92,11 +92,24 @@ void Bottle::deliver(const OnTheWire& packet) {
   const auto parsed =
       wire::parse_transport(std::span(packet.bytes).first(packet.bytes.size() - wire::icrc_bytes));
   if (!parsed) return;  // byte 4 of the BTH is not covered, and never looked at
-  End& end = *ends[packet.to];
-  if (Responder::is_answer(*parsed))
-    end.requester->receive(now_ns, *parsed);
+  receive(packet.to, *parsed);
+}
+
+void Bottle::receive(std::uint32_t to, const wire::Packet& packet) {
+  End& end = *ends[to];
+  if (Responder::is_answer(packet))
+    end.requester->receive(now_ns, packet);
   else
-    end.responder->receive(*parsed);
+    end.responder->receive(packet);
+}
+
+void Bottle::forge(std::uint32_t to, const wire::Packet& packet) {
+  std::vector<std::byte> bytes(wire::longest_headers);
+  bytes.resize(
+      wire::encode_headers(packet, packet.payload.size(), std::span(bytes).first<wire::longest_headers>()));
+  bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
+  bytes.resize(bytes.size() + wire::pad_of(packet.payload.size()));
+  if (const auto parsed = wire::parse_transport(bytes)) receive(to, *parsed);
 }
 
 void Bottle::pump(std::uint32_t number) {

@@ -143,6 +143,9 @@ class Bottle {
   // Sees every packet that is sent.
   std::function<void(std::uint32_t from, const wire::Packet&, std::span<const std::byte>)> watch;
 
+  // A third end that knows addresses and queue pair numbers: its packet arrives at once and intact.
+  void forge(std::uint32_t to, const wire::Packet&);
+
   void at(std::uint64_t ns, std::function<void()> act) { acts_.emplace(ns, std::move(act)); }
   // Until nothing is outstanding and nothing can happen any more. False: that takes longer than `longest_ns`.
   bool run(std::uint64_t longest_ns = 100'000 * millisecond);
@@ -159,6 +162,7 @@ class Bottle {
   void pump(std::uint32_t end);
   void send(std::uint32_t from, const Outgoing&);
   void deliver(const OnTheWire&);
+  void receive(std::uint32_t to, const wire::Packet&);
   const wire::IcrcRoute& route(std::uint32_t from) const { return routes_[from]; }
 
   std::mt19937_64 random_;
