@@ -347,7 +347,7 @@ TEST_F(Carrier, finds_the_process_that_listens_on_the_address_before_one_that_li
 TEST_F(Carrier, hears_of_the_end_of_another_users_process_and_asks_it_no_more) {
   const auto one = carrier.host({.ip = ours}, {.ip = theirs}, one_process),
              other = carrier.host({.ip = ours}, {.ip = theirs}, other_process);
-  carrier.send(dynamic_cast<const RemoteHost&>(*one), request());
+  carrier.send(dynamic_cast<RemoteHost&>(*one), request());
   port.end(one_process);
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0], one);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "link/not_cancelled.hpp"
+#include "rnic/memory/secret_order.hpp"
 
 namespace weir::cm {
 namespace {
@@ -17,6 +18,12 @@ constexpr std::chrono::milliseconds liveness_limit{1000};
 PortOwner self_of(link::SameHostLink& link) {
   const auto self = link.connected(link.slot());
   return {link.slot(), self ? self->incarnation() : 0};
+}
+
+hash::SipKey random_key() {
+  std::random_device random;
+  const auto word = [&] { return std::uint64_t{random()} << 32 | random(); };
+  return {word(), word()};
 }
 
 }  // namespace
@@ -33,8 +40,9 @@ Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* man
     : link_(link),
       limits_(limits),
       ports_(link.directory(), self_of(link), [this](const PortOwner& owner) { return lives(owner); }),
-      next_local_id_(std::random_device{}()),
-      next_ephemeral_(static_cast<std::uint16_t>(next_local_id_)) {
+      gate_(random_key()),
+      number_key_(random_key()),
+      next_ephemeral_(static_cast<std::uint16_t>(std::random_device{}())) {
   if (management != nullptr) {
     packets_ = std::make_unique<PacketCarrier>(
         link_, *management,
@@ -69,19 +77,27 @@ bool Agent::lives(const PortOwner& owner) {
 // Random, because a packet from another host is believed if it has the right PSN.
 std::uint32_t starting_psn() { return std::random_device{}() & 0xffffff; }
 
-// The upper bits name the owning process: messages from other hosts arrive at any process of an address.
+// The upper bits name the owning process: messages from other hosts arrive at any process of an address. The
+// lower ones come in a secret order, because a message from another host is believed if it has the right one.
 std::uint32_t Agent::new_local_id() {
-  constexpr std::uint32_t lower = (1u << verbs::communication_slot_shift) - 1;
   for (;;) {
-    const std::uint32_t id =
-        std::uint32_t{link_.slot()} << verbs::communication_slot_shift | (next_local_id_++ & lower);
-    if (!ids_.contains(id)) return id;
+    constexpr unsigned bits = verbs::communication_slot_shift;
+    const std::uint32_t drawn = numbers_drawn_++;
+    const std::uint32_t lower =
+        rnic::in_secret_order(number_key_, drawn >> bits, bits, drawn & ((1u << bits) - 1));
+    const std::uint32_t id = std::uint32_t{link_.slot()} << bits | lower;
+    if (id != 0 && !ids_.contains(id)) return id;
   }
 }
 
-link::Slot Agent::owner_of(const CmMessage& message) const {
+// A listener of ours is found without a look at the file system, which strangers' requests should not cost.
+link::Slot Agent::owner_of(const CmMessage& message) {
   const bool request = message.type == MessageType::req || message.type == MessageType::sidr_req;
   if (!request) return static_cast<link::Slot>(message.remote_id >> verbs::communication_slot_shift);
+  {
+    const std::scoped_lock hold(mutex_);
+    if (listener_for(message) != nullptr) return link_.slot();
+  }
   const auto listener = ports_.find_listener(message.port_space, message.destination);
   return listener ? listener->slot : link::Slot{0};
 }
@@ -104,6 +120,8 @@ void Agent::destroy(Id& id) {
     const std::scoped_lock hold(mutex_);
     apply(id, Input::destroy);
     ids_.erase(id.local_id);
+    const auto requested = requested_.find({id.neighbour.get(), id.remote_id});
+    if (requested != requested_.end() && requested->second == &id) requested_.erase(requested);
     std::erase(listeners_, &id);
   }
   // Nobody can queue an event for it from now on.
@@ -184,6 +202,7 @@ bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
   if (!next) return false;
   const State before = std::exchange(id.state, next->next);
   if (id.state == State::established && before != State::established) watch_peer(id);
+  update_half_open(id);
   start_timer(id, next->timer);
   transmit(id, next->send);
   report(id, next->report, cause);
@@ -207,7 +226,7 @@ void Agent::start_timer(Id& id, Timer which) {
       limit = limits_.answer;
       break;
     case Timer::ready:
-      limit = limits_.ready;
+      limit = id.half_open && gate_.crowded() ? limits_.crowded : limits_.ready;
       break;
     case Timer::disconnect:
       limit = limits_.disconnect;

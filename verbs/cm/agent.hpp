@@ -24,6 +24,7 @@
 #include "verbs/cm/packet_carrier.hpp"
 #include "verbs/cm/peer_watch.hpp"
 #include "verbs/cm/port_space.hpp"
+#include "verbs/cm/request_gate.hpp"
 
 namespace weir::cm {
 
@@ -31,6 +32,7 @@ struct Limits {
   std::chrono::milliseconds delivery{10'000};  // until the peer's process has our request
   std::chrono::milliseconds answer{120'000};   // until its application has answered
   std::chrono::milliseconds ready{30'000};     // until the peer is ready to use what we accepted
+  std::chrono::milliseconds crowded{4'000};    // the same, of unproved peers while many of them wait
   std::chrono::milliseconds disconnect{5'000};
   std::chrono::milliseconds timewait{1'000};
   // How many times, and at what interval, we look for a listener before we report that there is none.
@@ -115,14 +117,17 @@ class Agent {
   void watch_peer(const Id& id);
   void look_later();
   void look_after_peers();
-  bool is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const;
+  Id* requested_by(const link::NeighbourPtr& from, std::uint32_t request_id) const;
+  void repeat_patience(const Id& id);
+  bool admits(const link::NeighbourPtr& from, const CmMessage& request);
+  void update_half_open(Id& id);
   bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, RejectReason reason);
   int on_the_way(const link::NeighbourPtr& from, const Id& listener) const;
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);
   std::uint32_t new_local_id();
-  link::Slot owner_of(const CmMessage& message) const;
+  link::Slot owner_of(const CmMessage& message);
   void place(Id& id, const Devices::Place& where);
 
   // Progress thread.
@@ -147,10 +152,14 @@ class Agent {
   std::mutex mutex_;
   std::condition_variable acknowledged_;
   std::map<std::uint32_t, Id*> ids_;
+  std::map<std::pair<const link::Neighbour*, std::uint32_t>, Id*>
+      requested_;     // passive ones, by their request
+  RequestGate gate_;  // of other hosts' requests
   std::vector<Id*> listeners_;
-  bool watching_ = false;     // a timer of look_after_peers() runs
-  int requests_waiting_ = 0;  // from other hosts, for one of our listeners
-  std::uint32_t next_local_id_;
+  bool watching_ = false;          // a timer of look_after_peers() runs
+  int requests_waiting_ = 0;       // from other hosts, for one of our listeners
+  const hash::SipKey number_key_;  // of the order of local_ids
+  std::uint32_t numbers_drawn_ = 0;
   std::uint16_t next_ephemeral_;
 };
 

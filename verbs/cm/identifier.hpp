@@ -69,7 +69,8 @@ struct Id : rdma_cm_id {
   State state = State::idle;
   std::uint32_t remote_id = 0;
   link::NeighbourPtr neighbour;
-  int looks = 0;  // for a listener, in vain
+  bool half_open = false;  // a request of an unproved address, not yet established or refused
+  int looks = 0;           // for a listener, in vain
   std::uint64_t timer = 0;
   std::uint32_t timer_round = 0;  // a timer that fires late for an earlier round does nothing
   int backlog = 0;

@@ -54,6 +54,8 @@ Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
   Id* id = nullptr;
   if (message.remote_id != 0) {
     id = find(message.remote_id);
+  } else if (is_remote(from)) {
+    id = requested_by(from, message.local_id);
   } else {
     const auto named_by_peer = [&](const auto& entry) {
       return entry.second->neighbour == from && entry.second->remote_id == message.local_id;
@@ -96,13 +98,40 @@ void Agent::repeat_answer(const Id& id, const CmMessage& message) {
   if (answer) (void)send_message(id.neighbour, *answer);
 }
 
-// Whether a request was sent again because our answer did not arrive. A REP is repeated anyway, and the
-// carrier remembers final answers.
-bool Agent::is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const {
-  return is_remote(from) && std::ranges::any_of(ids_, [&](const auto& entry) {
-           const Id& id = *entry.second;
-           return id.stage == Stage::passive && id.neighbour == from && id.remote_id == request.local_id;
-         });
+// The identifier that the request made. It was sent again because our answer did not arrive, or not yet.
+Id* Agent::requested_by(const link::NeighbourPtr& from, std::uint32_t request_id) const {
+  const auto found = requested_.find({from.get(), request_id});
+  return found == requested_.end() ? nullptr : found->second;
+}
+
+// IBTA 12.9.8.3: an MRA is due where the application needs longer than the requester waits, which its
+// repeated request shows. One to each request would be half of what an unproved address may get. A REP is
+// repeated anyway, and the carrier remembers final answers.
+void Agent::repeat_patience(const Id& id) {
+  if (id.state != State::req_received && id.state != State::sidr_received) return;
+  CmMessage patience;
+  patience.type = MessageType::mra;
+  patience.local_id = id.local_id;
+  patience.remote_id = id.remote_id;
+  (void)send_message(id.neighbour, patience);
+}
+
+bool Agent::admits(const link::NeighbourPtr& from, const CmMessage& request) {
+  const auto remote = std::dynamic_pointer_cast<RemoteHost>(from);
+  return remote == nullptr || remote->is_proved() || gate_.admits(request, link::Clock::now());
+}
+
+void Agent::update_half_open(Id& id) {
+  const bool waits =
+      id.state == State::req_received || id.state == State::rep_sent || id.state == State::sidr_received;
+  if (const auto remote = std::dynamic_pointer_cast<RemoteHost>(id.neighbour); remote != nullptr) {
+    if (id.state == State::established) remote->prove();
+    if (waits && !id.half_open && !remote->is_proved()) {
+      id.half_open = true;
+      gate_.opened();
+    }
+  }
+  if (!waits && std::exchange(id.half_open, false)) gate_.closed();
 }
 
 Id* Agent::listener_for(const CmMessage& request) const {
@@ -136,7 +165,8 @@ void Agent::refuse_request(const link::NeighbourPtr& from, const CmMessage& requ
 }
 
 void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
-  if (is_repeated(from, message)) return;
+  if (const Id* const id = requested_by(from, message.local_id)) return repeat_patience(*id);
+  if (!admits(from, message)) return packets_->count_unproved();
   Id* listener = listener_for(message);
   if (listener == nullptr && is_remote(from) && wait_for_listener(from, message, 1)) return;
   const bool datagram = message.type == MessageType::sidr_req;
@@ -149,14 +179,10 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   // These look-ups use tables of this process and block on nobody.
   const auto place = devices_.find(message.destination);
   if (!place) return refuse_request(from, message, RejectReason::invalid_service_id);
-  const std::uint32_t request_id = message.local_id;
   Id* id = make_passive(*listener, *place, from, std::move(message));
 
-  CmMessage received;
-  received.type = MessageType::mra;
-  received.local_id = id->local_id;
-  received.remote_id = request_id;
-  (void)send_message(from, received);
+  const auto remote = std::dynamic_pointer_cast<RemoteHost>(from);
+  if (remote == nullptr || remote->is_proved()) repeat_patience(*id);
 
   auto event = std::make_unique<Event>();
   event->id = id;
@@ -190,7 +216,7 @@ bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& r
     const std::scoped_lock hold(mutex_);
     if (listener_for(request) == nullptr && wait_for_listener(from, request, looks + 1)) return;
     --requests_waiting_;
-    if (is_repeated(from, request)) return;
+    if (requested_by(from, request.local_id) != nullptr) return;
     if (listener_for(request) != nullptr) return receive_request(from, request);
     refuse_request(from, request, RejectReason::invalid_service_id);
   });
@@ -229,6 +255,8 @@ Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const l
   made->mine.responder_resources = made->peers.initiator_depth;
   made->mine.initiator_depth = made->peers.responder_resources;
   ids_.emplace(made->local_id, made.get());
+  requested_[{from.get(), made->remote_id}] = made.get();
+  update_half_open(*made);
   start_timer(*made, Timer::answer);
   return made.release();
 }

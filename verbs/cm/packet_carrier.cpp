@@ -62,7 +62,7 @@ PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& po
       owner_(std::move(owner)),
       gone_(std::move(gone)),
       guid_(random_64()),
-      next_transaction_(random_64()) {
+      transaction_key_{random_64(), random_64()} {
   port_.on_management([this](const auto& came, auto mad) { arrived(came, mad); });
   port_.on_process_gone([this](std::uint64_t process) { process_gone(process); });
   link_.on_message(passed_on_kind, [this](const link::NeighbourPtr&, link::Message&& message) {
@@ -130,7 +130,9 @@ int PacketCarrier::open() {
 
 link::NeighbourPtr PacketCarrier::host(const Endpoint& local, const Endpoint& remote, std::uint64_t process) {
   const std::scoped_lock hold(mutex_);
-  return host({.source = local.ip, .destination = remote.ip, .guid = guid_, .process = process});
+  auto chosen = host({.source = local.ip, .destination = remote.ip, .guid = guid_, .process = process});
+  chosen->prove();  // it was us that chose it
+  return chosen;
 }
 
 std::string PacketCarrier::service_of(const Binding& listener) {
@@ -161,7 +163,7 @@ void PacketCarrier::process_gone(std::uint64_t process) {
     for (const auto& [key, known] : hosts_)
       if (auto host = std::get<std::uint64_t>(key) == process ? known.lock() : nullptr)
         ended.push_back(std::move(host));
-    std::erase_if(repeated_, [&](const auto& entry) {
+    std::erase_if(repeated_, [&](const auto& entry) {  // none of these is limited
       if (entry.second.addressing.process != process) return false;
       transactions_.erase(entry.first);
       return true;
@@ -173,36 +175,71 @@ void PacketCarrier::process_gone(std::uint64_t process) {
   }
 }
 
-link::NeighbourPtr PacketCarrier::host(const Addressing& addressing) {
-  auto& known = hosts_[{addressing.source, addressing.destination, addressing.process}];
-  auto host = known.lock();
-  if (host != nullptr) return host;
-  known = host = std::make_shared<RemoteHost>(addressing);
-  std::erase_if(hosts_, [](const auto& entry) { return entry.second.expired(); });
-  return host;
+std::shared_ptr<RemoteHost> PacketCarrier::known_host(const Addressing& addressing) const {
+  const auto known = hosts_.find({addressing.source, addressing.destination, addressing.process});
+  return known == hosts_.end() ? nullptr : known->second.lock();
 }
 
-void PacketCarrier::send(const RemoteHost& to, const CmMessage& message) {
+// The kernel vouches for processes of other users.
+std::shared_ptr<RemoteHost> PacketCarrier::host(const Addressing& addressing) {
+  if (auto known = known_host(addressing)) return known;
+  auto made = std::make_shared<RemoteHost>(addressing);
+  if (addressing.process != 0) made->prove();
+  hosts_[{addressing.source, addressing.destination, addressing.process}] = made;
+  if (hosts_.size() >= sweep_at_) {
+    std::erase_if(hosts_, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = 2 * hosts_.size() + 64;
+  }
+  return made;
+}
+
+bool PacketCarrier::spend(RemoteHost& to) {
+  if (to.is_proved()) return true;
+  if (to.credit_ == 0) return false;
+  --to.credit_;
+  return true;
+}
+
+void PacketCarrier::forget(std::uint32_t local_id) {
+  const auto found = repeated_.find(local_id);
+  if (found == repeated_.end()) return;
+  const Repeated& each = found->second;
+  if (each.limited)
+    limited_.erase({.ours = each.addressing.source,
+                    .theirs = each.addressing.destination,
+                    .request_id = each.request_id});
+  repeated_.erase(found);
+  transactions_.erase(local_id);
+}
+
+void PacketCarrier::send(RemoteHost& to, const CmMessage& message) {
   CmMessage said = message;
-  if (said.type == MessageType::req) said.path_mtu = port_.path_mtu(to.addressing().source);
+  const Addressing& there = to.addressing();
+  if (said.type == MessageType::req) said.path_mtu = port_.path_mtu(there.source);
   std::array<std::byte, wire::mad_bytes> bytes;
   {
     const std::scoped_lock hold(mutex_);
-    const std::uint64_t transaction = next_transaction_++;
-    bytes = wire::encode_mad(mad_of(said, to.addressing(), transaction));
+    const std::uint64_t transaction = draw_transaction();
+    bytes = wire::encode_mad(mad_of(said, there, transaction));
     // Any other message ends the identifier's question; an MRA only asks for patience.
-    if (said.type != MessageType::mra) {
-      repeated_.erase(said.local_id);
-      transactions_.erase(said.local_id);
-    }
+    if (said.type != MessageType::mra) forget(said.local_id);
     if (asks(said.type) && repeated_.size() < max_repeated) {
-      repeated_[said.local_id] = {bytes, to.addressing(), said.type};
+      const bool limited = !to.is_proved();
+      repeated_[said.local_id] = {.mad = bytes,
+                                  .addressing = there,
+                                  .type = said.type,
+                                  .request_id = said.remote_id,
+                                  .limited = limited};
       transactions_[said.local_id] = transaction;
+      if (limited)
+        limited_[{.ours = there.source, .theirs = there.destination, .request_id = said.remote_id}] =
+            said.local_id;
       repeat_later(said.local_id, transaction, first_pause);
     }
-    if (is_final(said.type)) remember_answer(said, to.addressing(), bytes);
+    if (is_final(said.type)) remember_answer(said, there, bytes);
+    if (!spend(to)) return;
   }
-  transmit(to.addressing(), bytes);
+  transmit(there, bytes);
 }
 
 void PacketCarrier::repeat_later(std::uint32_t local_id, std::uint64_t transaction,
@@ -217,10 +254,14 @@ void PacketCarrier::repeat(std::uint32_t local_id, std::uint64_t transaction) {
     const auto found = repeated_.find(local_id);
     if (found == repeated_.end() || transactions_[local_id] != transaction) return;
     const bool promised = found->second.promised;
-    if (found->second.sent > (promised ? most_repeats_when_promised : most_repeats)) {
-      repeated_.erase(found);
-      transactions_.erase(local_id);
-      return;
+    if (found->second.sent > (promised ? most_repeats_when_promised : most_repeats)) return forget(local_id);
+    if (found->second.limited) {
+      const auto to = known_host(found->second.addressing);
+      if (to == nullptr) return forget(local_id);
+      if (!spend(*to)) {
+        found->second.waits = true;
+        return;
+      }
     }
     ++found->second.sent;
     again = found->second;
@@ -237,7 +278,11 @@ std::unique_ptr<link::PortProbe> PacketCarrier::ask(const RemoteHost& to, const 
 
 std::uint64_t PacketCarrier::next_transaction() {
   const std::scoped_lock hold(mutex_);
-  return next_transaction_++;
+  return draw_transaction();
+}
+
+std::uint64_t PacketCarrier::draw_transaction() {
+  return hash::siphash(transaction_key_, transactions_drawn_++);
 }
 
 void PacketCarrier::finish() {
@@ -252,18 +297,33 @@ void PacketCarrier::finish() {
 }
 
 // A message shows that its sender has what we repeat. Only the peer that we asked can show that.
-void PacketCarrier::answered(const CmMessage& by, const Addressing& came) {
+bool PacketCarrier::answered(const CmMessage& by, const Addressing& came) {
   const auto found = repeated_.find(by.remote_id);
-  if (found == repeated_.end()) return;
+  if (found == repeated_.end()) return false;
   const Addressing& asked = found->second.addressing;
   if (asked.source != came.destination || asked.destination != came.source || asked.process != came.process)
-    return;
-  if (by.type == MessageType::mra) {
+    return false;
+  if (by.type == MessageType::mra)
     found->second.promised = true;
-    return;
-  }
-  repeated_.erase(found);
-  transactions_.erase(by.remote_id);
+  else
+    forget(by.remote_id);
+  return true;
+}
+
+// What waits for that request to come again.
+std::optional<PacketCarrier::Repeated> PacketCarrier::resume(const CmMessage& request,
+                                                             const Addressing& came) {
+  const auto waiting =
+      limited_.find({.ours = came.destination, .theirs = came.source, .request_id = request.local_id});
+  if (waiting == limited_.end()) return std::nullopt;
+  const std::uint32_t local_id = waiting->second;
+  Repeated& answer = repeated_.at(local_id);
+  const auto to = known_host(answer.addressing);
+  if (!answer.waits || to == nullptr || !spend(*to)) return std::nullopt;
+  answer.waits = false;
+  ++answer.sent;
+  repeat_later(local_id, transactions_[local_id], first_pause);
+  return answer;
 }
 
 // Call with mutex_ held. An asker's number names one request of its address for a long time.
@@ -326,13 +386,17 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   }
   translated->message.source.scope_id = translated->message.destination.scope_id =
       port_.scope_of(came.destination);
-  link::NeighbourPtr from;
+  std::shared_ptr<RemoteHost> from;
+  std::optional<Repeated> again;
   {
     const std::scoped_lock hold(mutex_);
     from = host(
         {.source = came.destination, .destination = came.source, .guid = guid_, .process = came.process});
-    answered(translated->message, came);
+    from->credit_ = std::min(from->credit_ + packets_for_one, 2 * packets_for_one);
+    if (answered(translated->message, came)) from->prove();
+    if (translated->message.type == MessageType::req) again = resume(translated->message, came);
   }
+  if (again) transmit(again->addressing, again->mad);
   receiver_(from, std::move(translated->message));
 }
 

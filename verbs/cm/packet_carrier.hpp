@@ -11,6 +11,10 @@
 // arrives again after its final answer (REJ, SIDR_REP) gets that answer again, whether or not its identifier
 // still exists.
 //
+// The source address of a request is easily forged. An address that has not yet answered anything of ours
+// gets `packets_for_one` packets for each that came from there, so that nobody can make us send much to a
+// third party; what is to be repeated waits until the requester repeats its request.
+//
 // Threading: every function from any thread. The receiver is called on the link's thread. Nothing here waits.
 #pragma once
 
@@ -28,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "hash/siphash.hpp"
 #include "link/same_host.hpp"
 #include "verbs/cm/cm_message.hpp"
 #include "verbs/cm/packet_messages.hpp"
@@ -50,6 +55,10 @@ class RemoteHost final : public link::Neighbour {
   void close_greeting_fds() override {}
   bool alive() const override { return alive_.load(std::memory_order_acquire); }
   bool hears_questions = false;  // PeerWatch's
+  // Whether it was shown that what we send there gets there: it was our choice to begin with, or it has named
+  // a number that only our answer told it.
+  bool is_proved() const { return proved_.load(std::memory_order_relaxed); }
+  void prove() { proved_.store(true, std::memory_order_relaxed); }
   void ended() { alive_.store(false, std::memory_order_release); }
   link::Result<void> send(std::uint16_t, std::span<const std::byte>, std::span<const int>) override;
   link::Result<link::Message> call(std::uint16_t, std::span<const std::byte>, std::chrono::milliseconds,
@@ -57,9 +66,12 @@ class RemoteHost final : public link::Neighbour {
   link::Result<void> reply(const link::Message&, std::span<const std::byte>, std::span<const int>) override;
 
  private:
+  friend class PacketCarrier;
   const Addressing addressing_;
   const link::Greeting greeting_;
   std::atomic<bool> alive_ = true;
+  std::atomic<bool> proved_ = false;
+  int credit_ = 0;  // packets that may go there unproved; under the carrier's lock
 };
 
 class PacketCarrier {
@@ -96,9 +108,18 @@ class PacketCarrier {
   // does not run.
   bool find_server(std::uint16_t port_space, const Endpoint& destination,
                    const std::function<void(std::uint64_t)>& found);
-  void send(const RemoteHost& to, const CmMessage& message);
+  // packets_for_one, but for what has come from an address not proved yet: then it is repeated when its
+  // request comes again.
+  static constexpr int packets_for_one = 2;
+  void send(RemoteHost& to, const CmMessage& message);
   // Sends it once, by a socket that hears if no program has the port there; nullptr: it was not sent.
   std::unique_ptr<link::PortProbe> ask(const RemoteHost& to, const CmMessage& message);
+  std::size_t hosts_known() const {
+    const std::scoped_lock hold(mutex_);
+    return hosts_.size();
+  }
+  // A request was dropped unanswered, for there are many of unproved addresses.
+  void count_unproved() { port_.count_dropped(rnic::Dropped::unproved); }
   // The process ends, and nothing will be repeated: what ends connections and is not answered yet is said a
   // few times more at once.
   void finish();
@@ -109,8 +130,11 @@ class PacketCarrier {
     MadBytes mad;
     Addressing addressing;
     MessageType type;
+    std::uint32_t request_id = 0;  // of the request that it answers
+    bool limited = false;          // its address is not proved
     int sent = 1;
     bool promised = false;  // an MRA has come
+    bool waits = false;     // for its request to be repeated
   };
   using Mads = std::map<std::uint32_t, Repeated>;  // by our number for the connection
   struct Asker {
@@ -125,7 +149,14 @@ class PacketCarrier {
     link::Clock::time_point until;
   };
 
-  link::NeighbourPtr host(const Addressing& addressing);  // mutex_ held
+  // mutex_ held in these.
+  std::shared_ptr<RemoteHost> host(const Addressing& addressing);
+  std::shared_ptr<RemoteHost> known_host(const Addressing& addressing) const;
+  static bool spend(RemoteHost& to);
+  void forget(std::uint32_t local_id);
+  std::optional<Repeated> resume(const CmMessage& request, const Addressing& came);
+  bool answered(const CmMessage& by, const Addressing& came);
+
   static std::string service_of(const Binding& listener);
   static std::uint32_t number_of(const Binding& listener) {
     return static_cast<std::uint32_t>(wire::rdma_service_id(listener.port_space, listener.endpoint.port));
@@ -137,12 +168,12 @@ class PacketCarrier {
   void pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes,
                const CmMessage& message);
   void answer_for_ended(const Addressing& came, const CmMessage& message);
-  void answered(const CmMessage& by, const Addressing& came);
   void remember_answer(const CmMessage& message, const Addressing& to, const MadBytes& mad);
   bool answer_again(const CmMessage& request, const Addressing& came);
   void repeat_later(std::uint32_t local_id, std::uint64_t transaction, std::chrono::milliseconds after);
   void repeat(std::uint32_t local_id, std::uint64_t transaction);
   std::uint64_t next_transaction();
+  std::uint64_t draw_transaction();  // mutex_ held
 
   link::SameHostLink& link_;
   verbs::ManagementPort& port_;
@@ -151,13 +182,16 @@ class PacketCarrier {
   const Gone gone_;
   const std::uint64_t guid_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::tuple<IpBytes, IpBytes, std::uint64_t>, std::weak_ptr<RemoteHost>> hosts_;
+  std::size_t sweep_at_ = 64;  // hosts: then those that are gone are forgotten
   Mads repeated_;
+  std::map<Asker, std::uint32_t> limited_;  // of what is repeated, by the request that it answers: our number
   std::map<std::uint32_t, std::uint64_t> transactions_;  // of what is repeated, by our number
   std::map<Asker, FinalAnswer> final_;
-  std::deque<Asker> final_order_;  // the oldest first
-  std::uint64_t next_transaction_;
+  std::deque<Asker> final_order_;       // the oldest first
+  const hash::SipKey transaction_key_;  // strangers cannot guess the next one
+  std::uint64_t transactions_drawn_ = 0;
 };
 
 }  // namespace weir::cm
