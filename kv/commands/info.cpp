@@ -22,6 +22,7 @@
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/server.hpp"
+#include "rdma/packet_drops.hpp"
 
 namespace weir::kv {
 
@@ -323,6 +324,8 @@ void rdma_section(const Server& server, Fields& field) {
   field("rdma_completion_vector", server.settings.rdma_comp_vector);
   field("rdma_connected_clients", clients);
   field("rdma_refused_accesses", server.transports.rdma_refused_accesses());
+  for (const auto& [reason, packets] : rdma::packet_drops())
+    field("rdma_dropped_" + std::string(reason), packets);
 }
 
 void gateway_section(const Server& server, Fields& field) {

@@ -165,10 +165,13 @@ constexpr ShownPart parts_of_database[] = {
     {"expires", "redis_db_keys_expiring", Type::gauge, "Those of them whose time ends."},
     {"avg_ttl", "redis_db_avg_ttl_seconds", Type::gauge, "How long they have on average.", 1e-3},
 };
+constexpr ShownPart parts_of_drop[] = {{"", "weir_server_rdma_packets_dropped_total", Type::counter,
+                                        "Packets from other hosts that reached no queue pair."}};
 constexpr ShownFamily shown_families[] = {
     {"cmdstat_", "cmd", "", parts_of_command},
     {"errorstat_", "err", "", parts_of_error},
     {"db", "db", "db", parts_of_database},
+    {"rdma_dropped_", "reason", "", parts_of_drop},
 };
 
 using InfoLines = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -185,8 +188,9 @@ InfoLines info_lines(std::string_view info) {
   return lines;
 }
 
-// The value of `key` in "KEY=VALUE,KEY=VALUE".
+// The value of `key` in "KEY=VALUE,KEY=VALUE"; of no key: all of it.
 std::optional<double> number_in(std::string_view value, std::string_view key) {
+  if (key.empty()) return parse_double(value);
   while (!value.empty()) {
     const std::size_t end = value.find(',');
     const std::string_view part = value.substr(0, end);

@@ -8,6 +8,10 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <array>
+
+#include "rdma/packet_drops.hpp"
+
 // The header defines macros with these names.
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -22,6 +26,7 @@ struct Bound {
 Bound bound;
 // Only Weir's libibverbs.so.1 has it (verbs/ibv/private_link.hpp); otherwise nullptr.
 bool (*bound_peer_inside)(ibv_qp*) = nullptr;
+int (*bound_own_drops)(const char**, std::uint64_t*, int) = nullptr;
 
 }  // namespace
 
@@ -44,6 +49,8 @@ std::string bind_verbs(void* ibverbs, void* rdmacm) {
 #include "rdma/verbs/verbs_calls.def"
 #undef WEIR_VERBS_CALL
   bound_peer_inside = reinterpret_cast<bool (*)(ibv_qp*)>(dlsym(ibverbs, "weir_peer_inside"));
+  bound_own_drops =
+      reinterpret_cast<int (*)(const char**, std::uint64_t*, int)>(dlsym(ibverbs, "weir_own_drops"));
   return missing;
 }
 
@@ -51,6 +58,17 @@ bool on_software_nic() { return bound_peer_inside != nullptr; }
 
 bool peer_inside(ibv_qp* qp) {
   return qp != nullptr && bound_peer_inside != nullptr && bound_peer_inside(qp);
+}
+
+std::vector<PacketDrops> packet_drops() {
+  constexpr int room = 32;
+  std::array<const char*, room> names{};
+  std::array<std::uint64_t, room> counts{};
+  if (bound_own_drops == nullptr) return {};
+  const int known = bound_own_drops(names.data(), counts.data(), room);
+  std::vector<PacketDrops> drops;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(known); ++i) drops.push_back({names[i], counts[i]});
+  return drops;
 }
 
 }  // namespace weir::rdma

@@ -35,5 +35,10 @@ extern "C" int weir_gid_index(const ibv_gid* gid);
 struct ibv_qp;
 extern "C" int weir_attach_group(ibv_qp* qp, const ibv_gid* group, int gid_index);
 
+// In own_drops.cpp; rdma/packet_drops.hpp looks it up by name and does without it if it is missing. The
+// packets that this process's NIC dropped (rnic::Dropped): names for metrics, which stay valid, and counts,
+// both with room for `room`. Returns how many there are; 0: there is no NIC yet.
+extern "C" int weir_own_drops(const char** names, std::uint64_t* counts, int room);
+
 // In queue_pair.cpp; rdma/verbs/verbs_shim.cpp looks it up by name and does without it if it is missing.
 extern "C" bool weir_peer_inside(ibv_qp* qp);
