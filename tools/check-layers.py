@@ -9,6 +9,9 @@ For every C or C++ source in a layer's folder:
   - headers that do I/O not where the layer says no_io;
   - a folder below a layer ("room") that stands in layers.json under rooms includes of its layer only itself, the layer's own
     files and the folders or files that stand there;
+  - the rooms of a layer that stands in layers.json under orders include only rooms before them in that list, so that no rooms include
+    each other in a circle. Arrows that still run back up stand under known_back_arrows: none may be added, and one that is gone
+    is to be taken out;
   - units (a source and its header) do not include each other in a circle. Those that still do stand in layers.json under
     known_circles; no unit may be added there, and one that has left its circle is to be taken out.
 A folder with sources that layers.json does not know is an error too. Prints FILE:LINE: what and why; exit status 1.
@@ -89,6 +92,46 @@ def judge(root, path, layer, rule, data, quoted, angled):
     return room_complaint(path, layer, header, data.get("rooms", {}).get(layer, {}))
 
 
+def room_of(name):
+    """(layer, room) of a file; the room of a layer's own files is empty"""
+    parts = name.split("/")
+    return parts[0], parts[1] if len(parts) > 2 else ""
+
+
+def arrows_between_rooms(root, names, layers):
+    """{(layer, room, room): the first include of the one by the other}"""
+    found, known = {}, set(names)
+    for name in names:
+        layer, room = room_of(name)
+        if layer not in layers or not room:
+            continue
+        for number, line in enumerate((root / name).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and match.group(1) in known and room_of(match.group(1))[0] == layer:
+                other = room_of(match.group(1))[1]
+                if other not in ("", room):
+                    found.setdefault((layer, room, other), (name, number))
+    return found
+
+
+def order_complaints(root, data):
+    orders = data.get("orders", {})
+    names = [name for name in tree_files(root) if pathlib.PurePosixPath(name).suffix in SOURCES]
+    arrows = arrows_between_rooms(root, names, orders)
+    known = {(layer, *arrow.split(" -> ")) for layer, listed in data.get("known_back_arrows", {}).items() for arrow in listed}
+    for (layer, room, other), (name, number) in sorted(arrows.items()):
+        order = orders[layer]
+        if room not in order or other not in order:
+            yield f"{name}:{number}: {layer}/{other if room in order else room}/ stands in no order of rooms: add it to orders in tools/layers.json"
+        elif order.index(other) > order.index(room) and (layer, room, other) not in known:
+            yield (f"{name}:{number}: {layer}/{room}/ is below {layer}/{other}/ (orders in tools/layers.json): put what both need into a "
+                   "room below them")
+    layers_here = {room_of(name)[0] for name in names}
+    for layer, room, other in sorted(known):
+        if layer in layers_here and (layer, room, other) not in arrows:
+            yield f"{layer}/{room} -> {other} runs back up no more: take it out of known_back_arrows in tools/layers.json"
+
+
 def unit_of(name):
     """a source and its header are one unit"""
     return str(pathlib.PurePosixPath(name).with_suffix(""))
@@ -159,13 +202,15 @@ def main():
         print(f"{name}:{number}: {complaint}")
     units = units_by_include(root, data)
     complaints = list(circle_complaints(units, data["known_circles"]))
+    complaints += order_complaints(root, data)
     for complaint in complaints:
         print(complaint)
     if found or complaints:
-        print(f"layers: {len(found)} includes against the direction, {len(complaints)} complaints about circles")
+        print(f"layers: {len(found)} includes against the direction, {len(complaints)} complaints about circles and arrows that run back up")
         sys.exit(1)
     sizes = [len(circle) for circle in circles(units)]
-    print(f"layers: ok; {len(sizes)} circles left, the largest of {max(sizes, default=0)} units")
+    back = sum(len(listed) for listed in data.get("known_back_arrows", {}).values())
+    print(f"layers: ok; {len(sizes)} circles left, the largest of {max(sizes, default=0)} units; {back} arrows between rooms run back up")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ usage: check-tree.py [ROOT]
   - every top folder, and every folder below a layer that holds sources, has a README.md that says something;
   - no source is longer than 600 lines (from 400 on, a warning);
   - no unfinished business (the words in FORBIDDEN) and no path of one machine in a committed file;
-  - classes in more than two source files or with more than 25 data members are reported (class_shapes.py); they fail nothing;
+  - classes in more than two source files or with more than 25 data members, headers' names that five folders have, and folders of
+    more than 40 sources are no more, and no worse, than tools/shrinking.json says (shrinking.py);
   - nothing binary or big outside a test corpus, text files end with a newline.
 Prints FILE:LINE: what and why; exit status 1 when something is wrong; warnings alone do not fail.
 """
@@ -15,6 +16,7 @@ import re
 import sys
 
 import class_shapes
+import shrinking
 import tree_files
 
 SOURCES = tree_files.SOURCES | {".py", ".sh", ".cmake"}
@@ -73,7 +75,7 @@ def warnings(root, names):
             count = (root / name).read_bytes().count(b"\n")
             if LINES_WARN <= count <= LINES_FAIL:
                 yield f"{name}: {count} lines, warned from {LINES_WARN} on"
-    yield from class_shapes.wide_classes(root, names)
+    yield from (said for _, _, said in class_shapes.wide_classes(root, names))
 
 
 def main():
@@ -82,6 +84,7 @@ def main():
     found = list(readme_complaints(root, set(names)))
     for name in names:
         found += file_complaints(root, name)
+    found += shrinking.complaints(root, names)
     for name, number, complaint in found:
         print(f"{name}:{number}: {complaint}")
     for warning in warnings(root, names):

@@ -1,8 +1,7 @@
 """How classes are cut: over how many source files, and with how many data members. For check-tree.py.
 
 Reads what clang-format has written, by its indentation: a definition of a member function begins in the first column and
-names its class; a data member stands two columns inside its class. It takes no part in the compiler's knowledge, so it
-reports and fails nothing.
+names its class; a data member stands two columns inside its class.
 """
 import collections
 import pathlib
@@ -58,13 +57,14 @@ def members_of_classes(root, names):
 
 
 def wide_classes(root, names):
-    """what to say of each class that is cut over too many files or holds too much"""
+    """(what, how many, what to say) of each class that is cut over too many files or holds too much"""
     ours = [name for name in names if not name.startswith(("tests/", "bench/", "examples/"))]
     spread = sources_of_classes(root, [name for name in ours if name.endswith(".cpp")])
     for (folder, of), files in sorted(spread.items()):
         below = {str(pathlib.PurePosixPath(name).parent) for name in files}
         if len(files) > SOURCES_MOST and len(below) == 1:  # in several rooms it is several classes with one name
-            yield f"{min(below)}: class {of} is cut over {len(files)} source files, {SOURCES_MOST} is the goal"
+            yield (f"sources of {min(below)} {of}", len(files),
+                   f"{min(below)}: class {of} is cut over {len(files)} source files, {SOURCES_MOST} is the goal")
     for name, of, count in members_of_classes(root, [name for name in ours if name.endswith(".hpp")]):
         if count > MEMBERS_MOST:
-            yield f"{name}: {of} has {count} data members, {MEMBERS_MOST} is the goal"
+            yield f"members of {name} {of}", count, f"{name}: {of} has {count} data members, {MEMBERS_MOST} is the goal"

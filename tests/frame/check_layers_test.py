@@ -80,5 +80,28 @@ class CheckLayers(unittest.TestCase):
                 self.assertEqual(status, 0 if accepted else 1, output)
 
 
+    def test_rooms_include_only_rooms_below(self):
+        rows = [  # name, the file that includes, what it includes, known arrows back up, accepted
+            ("a_room_below", "kv/high/a.cpp", "kv/low/b.hpp", [], True),
+            ("a_room_above", "kv/low/a.cpp", "kv/high/b.hpp", [], False),
+            ("a_room_above_that_is_known", "kv/low/a.cpp", "kv/high/b.hpp", ["low -> high"], True),
+            ("a_known_arrow_that_is_gone", "kv/high/a.cpp", "kv/low/b.hpp", ["low -> high"], False),
+            ("the_same_room", "kv/low/a.cpp", "kv/low/b.hpp", [], True),
+            ("a_file_of_the_layer_itself", "kv/low/a.cpp", "kv/b.hpp", [], True),
+            ("a_room_in_no_order", "kv/new/a.cpp", "kv/low/b.hpp", [], False),
+        ]
+        for name, file, header, known, accepted in rows:
+            with self.subTest(name):
+                tree = ScratchTree()
+                self.addCleanup(tree.remove)
+                data = json.loads((tree.root / "tools/layers.json").read_text())
+                data |= {"orders": {"kv": ["low", "high"]}, "known_back_arrows": {"kv": known}}
+                tree.write("tools/layers.json", json.dumps(data))
+                tree.write(header, "#pragma once\n")
+                tree.write(file, f'#include "{header}"\n')
+                status, output = tree.run("check-layers.py")
+                self.assertEqual(status, 0 if accepted else 1, output)
+
+
 if __name__ == "__main__":
     unittest.main()

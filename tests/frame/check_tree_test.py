@@ -1,4 +1,5 @@
 """tools/check-tree.py: each row adds one file to a tree, and has what the check must say about it ('': nothing)."""
+import json
 import unittest
 
 from scratch_tree import ScratchTree
@@ -45,9 +46,33 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn("warning: kv/a.cpp: 450 lines", output)
 
-    def test_class_in_three_source_files_is_a_warning_only(self):
+    def test_what_is_beyond_a_rule_may_only_shrink(self):
+        three_sources = {f"kv/{letter}.cpp": f"int Server::{letter}(int n) {{\n}}\n" for letter in "abc"}
+        what = "sources of kv Server"
+        rows = [  # name, the files, what shrinking.json knows, accepted
+            ("class_in_three_sources", three_sources, {"classes": {what: 3}}, True),
+            ("class_in_one_more", three_sources, {"classes": {what: 2}}, False),
+            ("class_in_one_less", three_sources, {"classes": {what: 4}}, False),
+            ("class_that_is_exempt", three_sources, {"exempt": {what: "one for each letter"}}, True),
+            ("fifth_header_of_a_name", {f"kv/{letter}/options.hpp": "int a;\n" for letter in "abcde"}, {}, False),
+            ("four_headers_of_a_name", {f"kv/{letter}/options.hpp": "int a;\n" for letter in "abcd"}, {}, True),
+            ("flat_folder", {f"kv/f{number}.cpp": "int a;\n" for number in range(41)}, {}, False),
+            ("folder_of_forty", {f"kv/f{number}.cpp": "int a;\n" for number in range(40)}, {}, True),
+        ]
+        for name, files, known, accepted in rows:
+            with self.subTest(name):
+                tree = ScratchTree()
+                self.addCleanup(tree.remove)
+                tree.write("tools/shrinking.json", json.dumps(known) + "\n")
+                for file, text in files.items():
+                    tree.write(file, text)
+                status, output = tree.run("check-tree.py")
+                self.assertEqual(status, 0 if accepted else 1, output)
+
+    def test_known_class_in_three_source_files_is_a_warning_only(self):
         tree = ScratchTree()
         self.addCleanup(tree.remove)
+        tree.write("tools/shrinking.json", json.dumps({"classes": {"sources of kv Server": 3}}) + "\n")
         for letter in "abc":
             tree.write(f"kv/{letter}.cpp", f"std::pair<int, int> Server::{letter}(int n) {{\n}}\nint call(Other::kind k);\n")
         status, output = tree.run("check-tree.py")
@@ -61,6 +86,7 @@ class CheckTree(unittest.TestCase):
         for extra, said in (("", False), ("".join(f"  int n{i}_ = 0;\n" for i in range(10)), True)):
             tree = ScratchTree()
             self.addCleanup(tree.remove)
+            tree.write("tools/shrinking.json", json.dumps({"exempt": {"members of kv/a.hpp Wide": "reported all the same"}}) + "\n")
             tree.write("kv/a.hpp", f"class Wide {{\n public:\n{rest}\n private:\n{members}{extra}}};\n")
             status, output = tree.run("check-tree.py")
             self.assertEqual(status, 0)
