@@ -48,10 +48,10 @@ FullSync::FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client
 }
 
 // One value may be larger than any limit.
-std::size_t FullSync::most_ahead() const { return ahead + largest_piece_; }
+std::size_t FullSync::most_ahead() const { return ahead + largest_step_; }
 
 void FullSync::send(std::string_view bytes) {
-  largest_piece_ = std::max(largest_piece_, bytes.size());
+  sent_ += bytes.size();
   for (Client* client : to_) {
     client->output.append(bytes);
     client->replica->given += bytes.size();
@@ -73,7 +73,11 @@ std::optional<std::int64_t> FullSync::take_turn() {
     return static_cast<std::int64_t>(static_cast<double>(cycles_now() - began) / cycles_per_us);
   };
   bool more = true;
-  while (more && spent_us() < turn_us && most_unsent() <= ahead) more = step();
+  while (more && spent_us() < turn_us && most_unsent() <= ahead) {
+    const std::uint64_t before = sent_;
+    more = step();
+    largest_step_ = std::max<std::size_t>(largest_step_, sent_ - before);  // a value may be several pieces
+  }
   if (more) return spent_us();
   if (failure().empty()) finish();
   return std::nullopt;

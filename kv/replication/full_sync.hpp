@@ -61,7 +61,8 @@ class FullSync {
   enum class Part : std::uint8_t { encodes, sends_spool } part_ = Part::encodes;
   std::uint64_t sum_ = 0;
   std::string bytes_;
-  std::size_t largest_piece_ = 0;
+  std::uint64_t sent_ = 0;
+  std::size_t largest_step_ = 0;
   Snapshot snapshot_;
 };
 
