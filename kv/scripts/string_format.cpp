@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cctype>
+#include <climits>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -95,20 +96,31 @@ void add_text(lua_State* lua, luaL_Buffer& out, const Directive& directive, int 
   add_item(lua, out, directive.text + 's', text.data());
 }
 
+// What conversions give on x86-64, where Lua leaves numbers out of range to the compiler.
+int as_int(lua_Number number) {
+  return number > -0x1p31 - 1 && number < 0x1p31 ? static_cast<int>(number) : INT_MIN;
+}
+long long as_integer(lua_Number number) {
+  return number >= -0x1p63 && number < 0x1p63 ? static_cast<long long>(number) : LLONG_MIN;
+}
+unsigned long long as_unsigned(lua_Number number) {
+  if (number >= 0x1p64) return 0;
+  return number >= 0x1p63 ? static_cast<unsigned long long>(number)
+                          : static_cast<unsigned long long>(as_integer(number));
+}
+
 void add_argument(lua_State* lua, luaL_Buffer& out, const Directive& directive, int argument) {
   switch (const char letter = directive.letter) {
     case 'c':
-      return add_item(lua, out, directive.text + letter, static_cast<int>(luaL_checknumber(lua, argument)));
+      return add_item(lua, out, directive.text + letter, as_int(luaL_checknumber(lua, argument)));
     case 'd':
     case 'i':
-      return add_item(lua, out, directive.text + "ll" + letter,
-                      static_cast<long long>(luaL_checknumber(lua, argument)));
+      return add_item(lua, out, directive.text + "ll" + letter, as_integer(luaL_checknumber(lua, argument)));
     case 'o':
     case 'u':
     case 'x':
     case 'X':
-      return add_item(lua, out, directive.text + "ll" + letter,
-                      static_cast<unsigned long long>(luaL_checknumber(lua, argument)));
+      return add_item(lua, out, directive.text + "ll" + letter, as_unsigned(luaL_checknumber(lua, argument)));
     case 'e':
     case 'E':
     case 'f':
