@@ -30,7 +30,7 @@ Settings with_page() {
 std::string page_of(RunningServer& server) {
   WireClient reader =
       WireClient::tcp(server.run([](Server& s) { return s.listeners.port_of_setting("metrics-port"); }));
-  reader.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  reader.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   return reader.until_closed();
 }
 
