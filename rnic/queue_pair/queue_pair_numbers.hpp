@@ -34,14 +34,16 @@ class QueuePairNumbers {
   std::optional<std::uint32_t> next(std::size_t live, Taken taken) {
     if (live >= window() / 4 && bits_ < qp_index_bits) grow();
     handed_out_.resize(window());
-    for (const bool recent_too : {false, true}) {
-      for (std::uint32_t tries = 0; tries < window(); ++tries) {
-        const std::uint32_t index = step();
-        if (index < first || (!recent_too && is_recent(index)) || taken(index)) continue;
-        handed_out_[index] = ++serial_;
-        used_[index / 64].fetch_or(std::uint64_t{1} << index % 64, std::memory_order_seq_cst);
-        return index;
-      }
+    for (std::uint32_t tries = 0; tries < window(); ++tries) {
+      const std::uint32_t index = step();
+      if (index >= first && !is_recent(index) && !taken(index)) return hand_out(index);
+    }
+    // Those tries can pass over an index, where the order changes on the way. These look at each, also at
+    // recent ones.
+    const std::uint32_t begin = step();
+    for (std::uint32_t tries = 0; tries < window(); ++tries) {
+      const std::uint32_t index = (begin + tries) % window();
+      if (index >= first && !taken(index)) return hand_out(index);
     }
     if (bits_ == qp_index_bits) return std::nullopt;
     grow();
@@ -62,6 +64,11 @@ class QueuePairNumbers {
     ++bits_;
     at_ = 0;
     ++round_;
+  }
+  std::uint32_t hand_out(std::uint32_t index) {
+    handed_out_[index] = ++serial_;
+    used_[index / 64].fetch_or(std::uint64_t{1} << index % 64, std::memory_order_seq_cst);
+    return index;
   }
   bool is_recent(std::uint32_t index) const {
     return handed_out_[index] != 0 && serial_ - handed_out_[index] < window() / 4;

@@ -62,6 +62,15 @@ TEST(QueuePairNumbers, are_all_given_before_there_are_none) {
   EXPECT_TRUE(std::ranges::equal(used, taken));
 }
 
+// However far into the secret order it is asked: the order changes in the middle of most such searches.
+TEST(QueuePairNumbers, find_the_only_one_that_is_free) {
+  QueuePairNumbers numbers;
+  numbers.begin(secret);
+  ASSERT_EQ(numbers.next(max_qps, [](auto index) { return index != max_qps - 1; }), max_qps - 1);
+  for (std::uint32_t free = QueuePairNumbers::first; free < max_qps; free += 4'001)
+    EXPECT_EQ(numbers.next(max_qps, [&](auto index) { return index != free; }), free);
+}
+
 TEST(QueuePairNumbers, stay_in_a_small_window_while_there_are_few) {
   QueuePairNumbers numbers;
   numbers.begin(secret);
