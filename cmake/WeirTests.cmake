@@ -26,7 +26,7 @@ add_custom_target(fuzz_targets)
 # To compile the tests takes longer than to run them, so they are optimised less than what they test (GCC
 # saves nearly nothing more without any).
 if(NOT WEIR_FUZZ)
-  set(WEIR_TEST_OPTIMISATION $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<CXX_COMPILER_ID:Clang>,0,1>>)
+  set(WEIR_TEST_OPTIMISATION $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<CXX_COMPILER_ID:Clang>,0,1>> ${WEIR_BEFORE_THE_C_LIBRARY})
 endif()
 
 # GoogleTest's headers are half of what a small test takes to compile, and Asio's most of the rest: compiled once for all
