@@ -167,7 +167,7 @@ class SameHostLink {
   virtual NeighbourPtr connected(Slot) const = 0;
 
   // Called after the directory was removed and made anew, to write there again what was registered.
-  virtual void on_restored(RestoredHandler) {}
+  virtual void on_restored(RestoredHandler) = 0;
 
   // Handlers are installed before they can be needed, one for each kind; replacing one is an error (assert).
   virtual void on_message(std::uint16_t kind, MessageHandler) = 0;

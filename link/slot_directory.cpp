@@ -92,7 +92,7 @@ void remove_folder(int directory, const char* name) {
 }
 
 std::string why_without_number() {
-  const std::string what =
+  std::string what =
       "the names of all slots in this network namespace are taken; programs of this user reach this one by "
       "RDMA, and programs of other users cannot";
   const auto holder = largest_other_holder(::geteuid(), slot_name_prefix);

@@ -66,6 +66,7 @@ class SteppedLink final : public link::SameHostLink {
   link::NeighbourPtr connected(link::Slot) const override {
     return is_connected ? link::NeighbourPtr(other) : nullptr;
   }
+  void on_restored(link::RestoredHandler) override {}
   void on_message(std::uint16_t kind, link::MessageHandler handler) override {
     passed_on_kind = kind;
     passed_on = std::move(handler);
