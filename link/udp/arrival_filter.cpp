@@ -64,9 +64,10 @@ FilterCode from_peers(std::span<const IpAddress> peers) {
   return code;
 }
 
-FilterCode to_others(std::span<const Slot> others) {
+FilterCode to_others(std::span<const Slot> others, unsigned loopback) {
   FilterCode code;
   for (const Slot slot : others) append(code, {jump(BPF_JEQ, slot, 0, 1), give(taken)});
+  if (loopback != 0) append(code, {load_interface(), jump(BPF_JEQ, loopback, 0, 1), give(taken)});
   append(code, {load_random(), mask(sampled - 1), jump(BPF_JEQ, 0, 0, 1), give(taken), give(refused)});
   return code;
 }
@@ -87,7 +88,8 @@ std::vector<sock_filter> arrival_filter(const ArrivalRules& rules) {
   const FilterCode own = rules.datagrams ? FilterCode{give(taken)} : from_peers(rules.peers);
   append(code, {jump(BPF_JEQ, rules.own, 1, 0), jump_over(own.size())});
   append(code, own);
-  append(code, to_others(rules.others.first(std::min(rules.others.size(), max_filtered_peers))));
+  append(code,
+         to_others(rules.others.first(std::min(rules.others.size(), max_filtered_peers)), rules.loopback));
   return code;
 }
 

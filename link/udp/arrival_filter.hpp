@@ -6,8 +6,9 @@
 //   - what comes from 127.0.0.0/8: only this host sends that;
 //   - packets to queue pairs of this process from the addresses of its peers;
 //   - datagrams (UD) from anywhere, if this process takes any: their Q_Keys are checked later;
-//   - packets to other processes of this host that are known, which get them passed on; and of those to a
-//     process not known one in `sampled`, so that a process is noticed that began a moment ago;
+//   - packets to other processes of this host that are known, which get them passed on; of those to a
+//     process not known all that this host sends, and of others' one in `sampled`, so that a process is
+//     noticed that began a moment ago: a datagram that its peer sends at once is not repeated;
 //   - messages to queue pair 1 that are long enough, and all of multicast groups.
 // A batch that the kernel hands over whole (UDP_GRO) has one source, and is judged by its first packet.
 //
@@ -29,6 +30,7 @@ struct ArrivalRules {
   Slot own = 0;
   unsigned slot_shift = 0;  // of a slot in a queue pair number
   bool datagrams = false;
+  unsigned loopback = 0;  // the interface that this host's own packets come from; 0: unknown
   std::span<const Slot> others;
   std::span<const IpAddress> peers;  // more than max_filtered_peers: packets come from anywhere
 };

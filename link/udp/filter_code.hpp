@@ -28,6 +28,9 @@ inline sock_filter load_word(std::uint32_t at) { return instruction(BPF_LD | BPF
 inline sock_filter load_half(std::uint32_t at) { return instruction(BPF_LD | BPF_H | BPF_ABS, at); }
 inline sock_filter load_byte(std::uint32_t at) { return instruction(BPF_LD | BPF_B | BPF_ABS, at); }
 inline sock_filter load_length() { return instruction(BPF_LD | BPF_W | BPF_LEN, 0); }
+inline sock_filter load_interface() {
+  return load_word(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_IFINDEX));
+}
 inline sock_filter load_random() { return load_word(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_RANDOM)); }
 inline sock_filter shift_right(unsigned bits) { return instruction(BPF_ALU | BPF_RSH | BPF_K, bits); }
 inline sock_filter mask(std::uint32_t bits) { return instruction(BPF_ALU | BPF_AND | BPF_K, bits); }

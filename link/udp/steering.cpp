@@ -164,10 +164,15 @@ bool Steering::take(const UdpArrival& arrival) {
   std::memcpy(&probe, arrival.payload.data(), sizeof probe);
   if (ntohl(probe.magic) != probe_magic) return false;
   const std::uint16_t place = ntohs(probe.place), copy = ntohs(probe.copy);
-  const std::lock_guard lock(mutex_);
-  if (ntohl(probe.nonce) != nonce_ || !is_loopback(arrival.source) || copy >= copies || place >= most_places)
-    return true;
-  came_[place] |= static_cast<std::uint16_t>(1u << copy);
+  if (!is_loopback(arrival.source) || copy >= copies || place >= most_places) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ntohl(probe.nonce) == nonce_) {
+      came_[place] |= static_cast<std::uint16_t>(1u << copy);
+      return true;
+    }
+  }
+  if (options_.another_looks) options_.another_looks();
   return true;
 }
 

@@ -52,6 +52,8 @@ class Steering final : private ForkAware {
     std::uint32_t seed = 0;  // of what our probes carry, so that another process's are not taken for ours
     // Once settle_time has passed since the call, and what has arrived meanwhile was taken, call settle().
     std::function<void()> settle_later;
+    // Another process looks for its place, perhaps because it began a moment ago.
+    std::function<void()> another_looks;
   };
   explicit Steering(Options options);
 

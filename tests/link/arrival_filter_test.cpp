@@ -3,6 +3,7 @@
 #include "link/udp/arrival_filter.hpp"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include <string>
@@ -111,6 +112,13 @@ TEST_F(ArrivalFilter, samples_packets_to_unknown_processes) {
   const int came = send(stranger, queue_pair_of(other), 60, sent);
   EXPECT_GT(came, 30);
   EXPECT_LT(came, 180);
+}
+
+TEST_F(ArrivalFilter, admits_what_this_host_sends_to_unknown_processes) {
+  constexpr int sent = 100;
+  attach({.own = own, .slot_shift = slot_shift, .loopback = ::if_nametoindex("lo")});
+  EXPECT_EQ(send(stranger, queue_pair_of(other), 60, sent), sent);
+  EXPECT_EQ(send(stranger, queue_pair_of(own)), 0);
 }
 
 TEST_F(ArrivalFilter, admits_everybody_beyond_its_number_of_peers) {

@@ -49,7 +49,7 @@ class SteeringTest : public testing::Test {
     std::unique_ptr<UdpPort> port;
     std::unique_ptr<Steering> steering;
     bool settle_wanted = false;
-    int came = 0;
+    int came = 0, heard_of_others = 0;
   };
   using ProcessPtr = std::unique_ptr<Process>;
 
@@ -68,7 +68,8 @@ class SteeringTest : public testing::Test {
                           .slot = slot,
                           .shifts = shifts,
                           .seed = slot,
-                          .settle_later = [it = process.get()] { it->settle_wanted = true; }});
+                          .settle_later = [it = process.get()] { it->settle_wanted = true; },
+                          .another_looks = [it = process.get()] { ++it->heard_of_others; }});
     process->steering->look(now_);
     settle(*process);
     return process;
@@ -264,6 +265,14 @@ TEST_F(SteeringTest, a_probe_from_another_address_or_with_another_number_is_nobo
   EXPECT_EQ(come_to(*only, {bytes.begin(), bytes.end()}, v6_loopback), 0);
   work(*only);
   EXPECT_EQ(only->steering->place(), 0);
+}
+
+TEST_F(SteeringTest, one_that_begins_is_heard_of_by_the_others) {
+  const auto first = start(8), second = start(9);
+  take(*first);
+  EXPECT_GT(std::exchange(first->heard_of_others, 0), 0);
+  work(*first);
+  EXPECT_EQ(first->heard_of_others, 0) << "of its own probes";
 }
 
 TEST_F(SteeringTest, short_and_strange_packets_are_left_to_the_kernel) {

@@ -22,13 +22,14 @@ class Slots final : public link::SameHostLink {
   int number_descriptor() const override { return -1; }
   std::vector<link::Slot> occupied() const override {
     ++looks;
-    return {1, neighbour};
+    return taken;
   }
   bool is_free(link::Slot) const override { return false; }
   link::Result<link::NeighbourPtr> connect(link::Slot, milliseconds) override { return nullptr; }
   void connect_async(link::Slot, milliseconds,
                      std::function<void(link::Result<link::NeighbourPtr>)>) override {}
   link::NeighbourPtr connected(link::Slot) const override { return nullptr; }
+  void on_restored(link::RestoredHandler) override {}
   void on_message(std::uint16_t, link::MessageHandler) override {}
   void on_gone(link::GoneHandler) override {}
   link::Result<void> watch(int, link::FdHandler) override { return {}; }
@@ -41,6 +42,7 @@ class Slots final : public link::SameHostLink {
   void withdraw() override {}
 
   mutable int looks = 0;
+  std::vector<link::Slot> taken = {1, neighbour};
 
  private:
   const std::string directory_;
@@ -81,6 +83,14 @@ TEST_F(AdmissionTest, knows_empty_slots_without_asking_for_each_packet) {
   for (int ms = 0; ms < 1'000; ++ms, now += milliseconds(1))
     for (int i = 0; i < 60; ++i) EXPECT_EQ(passing_on(nobody, address(1)), Dropped::no_process);
   EXPECT_LE(link.looks, 11);
+}
+
+TEST_F(AdmissionTest, knows_a_process_that_was_heard_of_at_once) {
+  EXPECT_EQ(passing_on(nobody, address(1)), Dropped::no_process);
+  link.taken.push_back(nobody);
+  EXPECT_EQ(passing_on(nobody, address(1)), Dropped::no_process);
+  admission.look_again();
+  EXPECT_EQ(passing_on(nobody, address(1)), std::nullopt);
 }
 
 TEST_F(AdmissionTest, passes_on_what_a_known_process_is_sent) {

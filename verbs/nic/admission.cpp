@@ -1,5 +1,6 @@
 #include "verbs/nic/admission.hpp"
 
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include <vector>
@@ -55,6 +56,7 @@ void Admission::give_filter() {
   auto code = link::arrival_filter({.own = link_.slot(),
                                     .slot_shift = slot_shift_,
                                     .datagrams = datagrams_,
+                                    .loopback = ::if_nametoindex("lo"),
                                     .others = others,
                                     .peers = peers});
   sock_fprog program{};
@@ -97,6 +99,11 @@ std::optional<Dropped> Admission::refuse_passing_on(rnic::Slot slot, const rnic:
   const std::lock_guard lock(mutex_);
   if (passed_.take(datagram.source, known(datagram), nanoseconds_of(now))) return std::nullopt;
   return Dropped::over_budget;
+}
+
+void Admission::look_again() {
+  const std::lock_guard lock(mutex_);
+  look(link::Clock::now());
 }
 
 bool Admission::is_occupied(rnic::Slot slot, link::Clock::time_point now) {

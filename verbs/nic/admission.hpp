@@ -55,6 +55,8 @@ class Admission {
                                                  link::Clock::time_point now);
   std::optional<rnic::Dropped> refuse_passing_on(rnic::Slot, const rnic::PacketDatagram&,
                                                  link::Clock::time_point now);
+  // A process may have begun: looks who is in which slot, before the next look is due.
+  void look_again();
   // Whether a process of our runtime directory has that slot.
   bool is_occupied(rnic::Slot slot, link::Clock::time_point now);
   // Whether to dial a process to which packets are passed on, and that is not connected.

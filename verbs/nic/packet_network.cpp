@@ -134,9 +134,11 @@ link::Result<void> PacketNetwork::open() {
       .slot = link_.slot(),
       .shifts = {.queue_pair = rnic::qp_index_bits, .communication = communication_slot_shift},
       .seed = std::random_device{}(),
-      .settle_later = [this] {
-        link_.at(link::Clock::now() + link::Steering::settle_time, [this] { settle_steering(); });
-      }});
+      .settle_later =
+          [this] {
+            link_.at(link::Clock::now() + link::Steering::settle_time, [this] { settle_steering(); });
+          },
+      .another_looks = [this] { admission_.look_again(); }});
   admission_.filter(port_->descriptor());
   open_.store(port_.get(), std::memory_order_release);
   steering_->look(link::Clock::now());
