@@ -52,6 +52,7 @@ int execute(Call call) {
 }
 
 void before_exit() {
+  if (Connections::stepped_aside()) return;
   if (weir::sockets::settings().report && !std::exchange(reported, true)) {
     const std::string text = weir::sockets::report();
     (void)!::write(STDERR_FILENO, text.data(), text.size());

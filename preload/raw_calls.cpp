@@ -1,8 +1,10 @@
 // System calls by number, through the C library's syscall(). libuv closes descriptors that way, and some
 // programs do all their input and output that way. Entry points for other people's programs. A
 // program's own syscall instructions bypass us.
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,10 +19,12 @@
 
 #include "preload/next_call.hpp"
 #include "sockets/connection_objects.hpp"
+#include "sockets/connections.hpp"
 #include "sockets/descriptors.hpp"
 #include "sockets/runtime.hpp"
 
 using weir::sockets::ConnectionObjects;
+using weir::sockets::Connections;
 using weir::sockets::Descriptors;
 using weir::sockets::Reason;
 
@@ -100,9 +104,27 @@ int make_ring(Call* call, Arguments... arguments) {
   return result;
 }
 
+// libseccomp also asks, with no filter, what the kernel can do.
+bool sets_filter(const Words& a) {
+  const auto operation = static_cast<unsigned>(a[0]);
+  return (operation == SECCOMP_SET_MODE_FILTER && a[2] != 0) ||
+         (operation == SECCOMP_SET_MODE_STRICT && a[1] == 0);
+}
+
 }  // namespace
 
 extern "C" {
+
+int prctl(int option, ...) noexcept {
+  WEIR_NEXT(int(int, ...), prctl);
+  std::array<unsigned long, 4> a;
+  va_list arguments;
+  va_start(arguments, option);
+  for (unsigned long& argument : a) argument = va_arg(arguments, unsigned long);
+  va_end(arguments);
+  if (option == PR_SET_SECCOMP) Connections::step_aside();
+  return call(option, a[0], a[1], a[2], a[3]);
+}
 
 int io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
   return make_ring(of_liburing<int(unsigned, void*, unsigned)>("io_uring_queue_init"), entries, ring, flags);
@@ -131,6 +153,11 @@ long syscall(long number, ...) noexcept {
       return ::close_range(static_cast<unsigned>(a[0]), static_cast<unsigned>(a[1]), static_cast<int>(a[2]));
     case SYS_poll:
       return ::poll(pointer<pollfd>(a[0]), static_cast<nfds_t>(a[1]), static_cast<int>(a[2]));
+    case SYS_prctl:
+      return ::prctl(static_cast<int>(a[0]), a[1], a[2], a[3], a[4]);
+    case SYS_seccomp:
+      if (sets_filter(a)) Connections::step_aside();
+      break;
     case SYS_io_uring_setup: {
       const long made = call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
       if (made >= 0) everything_stays();

@@ -355,7 +355,8 @@ void Connection::leave(int fd, Reason why) {
 
 bool Connection::leaves_process(Reason why) const {
   return why == Reason::exec || why == Reason::passed_on || why == Reason::stdio || why == Reason::splice ||
-         why == Reason::io_uring || (why == Reason::shared_by_processes && !foreign_);
+         why == Reason::io_uring || why == Reason::filtered ||
+         (why == Reason::shared_by_processes && !foreign_);
 }
 
 void Connection::close(int fd, bool last, bool open) {

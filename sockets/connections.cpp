@@ -10,6 +10,7 @@
 
 #include "sockets/connection_objects.hpp"
 #include "sockets/descriptors.hpp"
+#include "sockets/device.hpp"
 #include "sockets/event_set.hpp"
 #include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
@@ -41,10 +42,14 @@ void part_before_device_ends() {
   (void)once;
 }
 
+constinit std::atomic<bool> aside{false};
+
+bool tracks(int fd) { return Descriptors::has_place_for(fd) && !settings().off && !aside.load(); }
+
 }  // namespace
 
 void Connections::born(int fd, bool accepted) {
-  if (!Descriptors::has_place_for(fd) || settings().off) return;
+  if (!tracks(fd)) return;
   forget(fd);
   watch_forks();
   const std::scoped_lock lock(ConnectionObjects::mutex());
@@ -96,7 +101,7 @@ void Connections::end_of(int fd, bool open) {
 void Connections::forget(int fd) { end_of(fd, false); }
 
 void Connections::set_born(int fd) {
-  if (!Descriptors::has_place_for(fd) || settings().off) return;
+  if (!tracks(fd)) return;
   forget(fd);
   Descriptors::put(fd, *new EventSet(fd));
 }
@@ -150,5 +155,22 @@ void Connections::part_all(bool by_exec) {
     if (it.record().holders.load() == 1) it.part(fd, true);
   });
 }
+
+void Connections::step_aside() {
+  if (aside.exchange(true)) return;
+  ConnectionObjects::all_stay(Reason::filtered);
+  for (int fd = -1; (fd = Descriptors::next_known(static_cast<unsigned>(fd + 1), ~0u >> 1)) >= 0;) {
+    if (EventSet* set = Descriptors::find_set(fd); set != nullptr) {
+      Descriptors::clear(fd);
+      set->hand_back();
+    } else {
+      forget(fd);
+    }
+  }
+  drop_own_waiter();
+  device_ends_silently();
+}
+
+bool Connections::stepped_aside() { return aside.load(); }
 
 }  // namespace weir::sockets

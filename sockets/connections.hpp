@@ -27,6 +27,10 @@ class Connections {
   // then become their only holders.
   static void leave_holders(bool closed_by_exec_alone);
   static void join_holders();  // the process did not end after all
+  // This thread is about to filter its system calls. Everything returns to TCP, and from then on the
+  // program's calls are the kernel's alone: none of ours may be among them, not even at the end.
+  static void step_aside();
+  static bool stepped_aside();
 
  private:
   static void end_of(int fd, bool open);

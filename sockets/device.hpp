@@ -33,6 +33,9 @@ namespace weir::sockets {
 
 class Device;
 
+// The NIC says no farewell to its neighbours when the process ends: that takes system calls.
+void device_ends_silently();
+
 // The completion queue of one link, or of several.
 struct Completions {
   explicit Completions(ibv_cq* queue) : cq(queue) {}

@@ -376,6 +376,13 @@ void EventSet::close() {
   // Another thread may still be in wait(), so the object stays; it is small.
 }
 
+void EventSet::hand_back() {
+  close();
+  const std::scoped_lock lock(mutex_);
+  if (FarArrivals* const them = std::exchange(arrivals_, nullptr))
+    system_calls().epoll_ctl(fd_, EPOLL_CTL_DEL, them->fd(), nullptr);
+}
+
 void EventSet::become_childs() {
   new (&mutex_) SectionMutex;
   (void)waiter_.release();

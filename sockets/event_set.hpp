@@ -34,8 +34,9 @@ class EventSet {
 
   int control(int operation, int fd, epoll_event* event);
   int wait(epoll_event* events, int most, Timeout timeout, const sigset_t* mask);
-  void nested();  // somebody waits on this set's own descriptor
-  void close();   // the set is closed, and this object with it
+  void nested();     // somebody waits on this set's own descriptor
+  void close();      // the set is closed, and this object with it
+  void hand_back();  // the program's calls on it go straight to the kernel from now on
   void become_childs();
   // For every set that holds the connection: it has just engaged, or a descriptor of it is about to be
   // closed.

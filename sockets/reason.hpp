@@ -27,8 +27,9 @@ enum class Reason : std::uint32_t {
   nonsense,
   io_uring,
   rules,
+  filtered,
 };
-inline constexpr std::size_t reasons = static_cast<std::size_t>(Reason::rules) + 1;
+inline constexpr std::size_t reasons = static_cast<std::size_t>(Reason::filtered) + 1;
 
 // A sentence without its subject, the connection.
 constexpr const char* text(Reason why) {
@@ -74,6 +75,8 @@ constexpr const char* text(Reason why) {
       return "is left out by WEIR_SOCKETS_RULES";
     case Reason::io_uring:
       return "is of a process that uses io_uring, which could use it unseen";
+    case Reason::filtered:
+      return "is of a process that filters its system calls (seccomp)";
   }
   return "is on TCP";
 }

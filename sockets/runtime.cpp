@@ -1,5 +1,7 @@
 #include "sockets/runtime.hpp"
 
+#include <sys/syscall.h>
+
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -8,12 +10,20 @@
 #include <new>
 #include <string>
 
+#include "link/filtered_calls.hpp"
 #include "sockets/device.hpp"
 #include "sockets/held_signals.hpp"
 #include "sockets/settings.hpp"
 
 namespace weir::sockets {
 namespace {
+
+// What a filter on programs of one thread and TCP may not expect. A filter that the program installs later
+// makes us step aside (Connections::step_aside()).
+constexpr std::array<long, 12> needed_calls{SYS_process_vm_readv, SYS_process_vm_writev, SYS_memfd_create,
+                                            SYS_eventfd2,         SYS_epoll_create1,     SYS_ppoll,
+                                            SYS_timerfd_create,   SYS_timerfd_settime,   SYS_flock,
+                                            SYS_ftruncate,        SYS_sendmsg,           SYS_clone3};
 
 // State that a child of fork() makes anew.
 struct Shared {
@@ -69,8 +79,8 @@ Table* table() {
   const std::scoped_lock lock(all.mutex);
   if (!all.tried_table) {
     all.tried_table = true;
-    std::string why;
-    all.table = Table::open(settings().directory, why);
+    std::string why = "a seccomp filter forbids system calls that it takes";
+    if (link::survives(needed_calls)) all.table = Table::open(settings().directory, why);
     if (!all.table) complain_of_table(why);
     the_table.store(all.table.get(), std::memory_order_release);
   }
@@ -96,6 +106,12 @@ Device* device() {
     if (all.device == nullptr) trace("no connection changes carriers: %s", why.c_str());
   }
   return all.device;
+}
+
+void drop_own_waiter() {
+  const Section section;
+  ThreadWaiter& mine = thread_waiter;
+  if (mine.made_in == generation.load() && !mine.lent) mine.waiter.reset();
 }
 
 LentWaiter::LentWaiter() {

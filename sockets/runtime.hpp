@@ -20,6 +20,7 @@ Device* device();    // null: no device
 void leave_table();  // the process is about to end
 // In a child of fork(): the table, the device and the waiters of its threads are the parent's.
 void runtime_forgets_parent();
+void drop_own_waiter();  // this thread's; it will make no system call of ours any more
 // The thread's waiter, for a call that waits. A call in a signal handler that interrupted such a call
 // gets a waiter of its own.
 class LentWaiter {

@@ -1,12 +1,18 @@
 // A peer in another process that is killed or stopped in the middle. Runs under the preloaded library.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "tests/sockets/tcp_pair.hpp"
 
@@ -33,6 +39,37 @@ int make_ring_and_read(int fd) {
   return std::string_view(bytes.data()) == "unread and more" ? 0 : 3;
 }
 
+constexpr std::string_view filters_calls = "filter my calls, now!";
+constexpr int no_filter = 77;
+
+// As a program of few calls does once it is ready: any other kills it.
+bool filter_all_but_usual_calls() {
+  constexpr std::array usual{SYS_read,   SYS_write, SYS_recvfrom, SYS_sendto, SYS_close, SYS_exit_group,
+                             SYS_munmap, SYS_brk,   SYS_mmap,     SYS_futex,  SYS_fstat, SYS_newfstatat};
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const long call : usual) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+  const sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) == 0;
+}
+
+int filter_calls_and_read(int fd) {
+  if (!filter_all_but_usual_calls()) return no_filter;
+  if (::write(fd, "m", 1) != 1) return 1;
+  std::array<char, 32> bytes{};
+  for (std::size_t have = 0; have < 15;) {
+    const ssize_t got = ::read(fd, bytes.data() + have, bytes.size() - have);
+    if (got <= 0) return 2;
+    have += static_cast<std::size_t>(got);
+  }
+  ::close(fd);
+  return std::string_view(bytes.data()) == "unread and more" ? 0 : 3;
+}
+
 // Answers questions, all of the same length.
 [[noreturn]] void serve_in_child(const sockaddr_in& address) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -40,6 +77,7 @@ int make_ring_and_read(int fd) {
   for (;;) {
     const std::string asked = receive(fd, question.size());
     if (asked == makes_ring) ::_exit(make_ring_and_read(fd));
+    if (asked == filters_calls) std::exit(filter_calls_and_read(fd));  // with the handlers of exit()
     if (asked != question) ::_exit(0);
     if (!send_all(fd, answer)) ::_exit(0);
   }
@@ -176,6 +214,20 @@ TEST_F(LostPeer, a_process_that_makes_an_io_uring_gets_all_bytes_by_tcp) {
   child_ = -1;
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == no_io_uring) GTEST_SKIP() << "no io_uring here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// It reads what was in the ring, and neither the calls on its connection nor its end kill it.
+TEST_F(LostPeer, a_process_that_filters_its_calls_lives_and_gets_all_bytes) {
+  static_assert(filters_calls.size() == question.size());
+  ASSERT_TRUE(send_all(fd_, std::string(filters_calls) + "unread"));
+  ASSERT_EQ(receive(fd_, 1), "m");
+  ASSERT_TRUE(send_all(fd_, " and more"));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child_, &status, 0), child_);
+  child_ = -1;
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  if (WEXITSTATUS(status) == no_filter) GTEST_SKIP() << "no seccomp here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 

@@ -154,6 +154,8 @@ using namespace weir::verbs;
 
 extern "C" {
 
+void weir_end_silently() { weir::verbs::NicProcess::end_silently(); }
+
 weir::link::SameHostLink* weir_same_host_link() {
   NicProcess* nic = attach_or_explain();
   return nic != nullptr ? &nic->link() : nullptr;

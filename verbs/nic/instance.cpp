@@ -1,10 +1,14 @@
 // The one NIC of a process: made on first use from the environment, left at exit, made
 // anew in a forked child.
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
+#include "link/filtered_calls.hpp"
 #include "link/not_cancelled.hpp"
 #include "verbs/nic/nic_process.hpp"
 
@@ -25,7 +29,10 @@ Process& process() {
   return *the_process;
 }
 
+std::atomic<bool> ends_silently{false};
+
 void leave_at_exit() {
+  if (ends_silently.load()) return;
   if (NicProcess* nic = NicProcess::existing()) nic->leave();
 }
 
@@ -33,7 +40,9 @@ NicProcess::Options options_of_environment() {
   NicProcess::Options options;
   options.directory = link::SameHostLink::default_directory(::secure_getenv("WEIR_RUNTIME_DIR"));
   const char* const refuse = ::secure_getenv(no_process_vm_variable);
-  if (refuse != nullptr && *refuse != '\0') options.first = Tier::mover;
+  constexpr std::array<long, 2> copies{SYS_process_vm_readv, SYS_process_vm_writev};
+  const bool refused = (refuse != nullptr && *refuse != '\0') || !link::survives(copies);
+  if (refused) options.first = Tier::mover;
   // To find leaks, Valgrind reads all mapped memory, and that allocates a sparse file's pages.
   const char* const preloaded = ::secure_getenv("LD_PRELOAD");
   if (preloaded != nullptr && std::strstr(preloaded, "/vgpreload_") != nullptr)
@@ -63,5 +72,7 @@ NicProcess* NicProcess::existing() {
   const std::lock_guard lock(self.mutex);
   return self.pid == ::getpid() ? self.nic.get() : nullptr;
 }
+
+void NicProcess::end_silently() { ends_silently.store(true); }
 
 }  // namespace weir::verbs

@@ -40,6 +40,7 @@ class NicProcess final : public rnic::HostPort {
   // The process's instance; the first caller creates it. The error is text to print.
   static link::Result<NicProcess*> instance();
   static NicProcess* existing();  // nullptr before the first instance()
+  static void end_silently();     // leave() is not called at exit
 
   struct Options {
     std::string directory = {};  // as link::SameHostLink::Options
