@@ -166,7 +166,8 @@ void remove_view_tree() {
   Made& tree = made();
   // A signal handler may end the process while another of its threads makes the tree: then it stays for the
   // next.
-  if (tree.owner != ::getpid() || !tree.mutex.try_lock()) return;
+  // Without one, no system call: a seccomp filter of the program may kill it for one.
+  if (tree.owner == 0 || tree.owner != ::getpid() || !tree.mutex.try_lock()) return;
   const std::lock_guard lock(tree.mutex, std::adopt_lock);
   if (tree.root.empty()) return;
   std::error_code ignored;
