@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh [--groups "GROUP ..."] [LIST ...]
+# usage: install-packages.sh [--list] [--groups "GROUP ..."] [LIST ...]
 #
 # Installs the packages that the lists name (tools/packages.txt) and that are missing, and nothing else.
 #
-# A GROUP is named by the first word of the comment above it; all groups unless told.
+# A GROUP begins with the line "# NAME" or "# NAME: what for"; all groups unless told. One that no list has is an error.
+# --list prints the names of the packages, and installs nothing.
 #
 # With nothing missing it needs no root, no network and no time. Otherwise it needs root or sudo and Debian's
 # package mirror. Packages that bring a service (redis-server) are installed with the service neither started now
 # nor enabled for the next boot: the tests start their own servers on free ports.
 # WEIR_SKIP_INSTALL=1 leaves the machine alone (for systems where the same tools come from elsewhere).
 set -euo pipefail
-groups=
+list= groups=
+if [ "${1:-}" = --list ]; then
+  list=1
+  shift
+fi
 if [ "${1:-}" = --groups ]; then
   groups=$2
   shift 2
@@ -18,18 +23,24 @@ fi
 lists=("$@")
 [ $# -gt 0 ] || lists=("$(dirname "$0")/packages.txt")
 
-if [ "${WEIR_SKIP_INSTALL:-0}" = 1 ]; then
-  echo "install: skipped (WEIR_SKIP_INSTALL=1)"
+chosen=$(awk -v groups="$groups" '
+  BEGIN { all = split(groups, names) == 0; for (i in names) chosen[names[i]] }
+  /^# [a-z-]+(:|$)/ { group = $2; sub(/:$/, "", group); known = known " " group; seen[group]; next }
+  /^#/ { next }
+  NF && (all || group in chosen) { print $1 }
+  END {
+    for (i in names) if (!(names[i] in seen)) { print "install: there is no group " names[i] "; there are:" known >"/dev/stderr"; exit 1 }
+  }' "${lists[@]}")
+mapfile -t wanted <<<"$chosen"
+
+if [ -n "$list" ]; then
+  echo "$chosen"
   exit 0
 fi
 
-mapfile -t wanted < <(awk -v groups="$groups" '
-  BEGIN { all = split(groups, names) == 0; for (i in names) chosen[names[i]] }
-  /^#/ { group = $2; next }
-  NF && (all || group in chosen) { print $1 }' "${lists[@]}")
-if [ ${#wanted[@]} -eq 0 ]; then
-  echo "install: ${lists[*]} has no group $groups" >&2
-  exit 1
+if [ "${WEIR_SKIP_INSTALL:-0}" = 1 ]; then
+  echo "install: skipped (WEIR_SKIP_INSTALL=1)"
+  exit 0
 fi
 
 if ! command -v dpkg-query >/dev/null; then
