@@ -1,0 +1,1 @@
+weir_fuzz_target(fault_language SOURCES fault_language_fuzz.cpp LINK weir_faults)
