@@ -113,6 +113,8 @@ ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
     errno = ENOMEM;
     return nullptr;
   }
+  if (FaultyDevice* const faults = context_of(origin.context).nic->faults())
+    faults->queue_pair_made(qp->nic_qp->qpn().value());
   qp->cap = {config.caps.max_send_wr, config.caps.max_recv_wr, config.caps.max_send_sge,
              config.caps.max_recv_sge, config.caps.max_inline};
   qp->signal_all = config.signal_all;

@@ -118,6 +118,12 @@ int refuse_anothers() {
   return EOPNOTSUPP;
 }
 
+void announce_psns(FaultyDevice& faults, const Qp& qp, unsigned changed) {
+  const std::uint32_t qpn = qp.nic_qp->qpn().value();
+  if (changed & IBV_QP_SQ_PSN) faults.first_psn(qpn, faults::Direction::out, qp.attr.sq_psn);
+  if (changed & IBV_QP_RQ_PSN) faults.first_psn(qpn, faults::Direction::in, qp.attr.rq_psn);
+}
+
 // `burst_bytes` applies with IBV_QP_RATE_LIMIT.
 int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t burst_bytes) {
   if (mask & ~known_attributes) return EOPNOTSUPP;
@@ -150,6 +156,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
     q.way = {};
     q.burst_bytes = 0;
   }
+  if (FaultyDevice* const faults = context_of(qp->context).nic->faults()) announce_psns(*faults, q, bits);
   const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);
   if (!done) return EBUSY;  // a stopped peer is inside an operation on it
   // Update qp->state only if asked for, here and in a query: programs keep their own view there.

@@ -10,6 +10,7 @@
 
 #include "link/filtered_calls.hpp"
 #include "link/not_cancelled.hpp"
+#include "verbs/nic/fault_plan.hpp"
 #include "verbs/nic/nic_process.hpp"
 
 namespace weir::verbs {
@@ -36,8 +37,12 @@ void leave_at_exit() {
   if (NicProcess* nic = NicProcess::existing()) nic->leave();
 }
 
-NicProcess::Options options_of_environment() {
+link::Result<NicProcess::Options> options_of_environment() {
   NicProcess::Options options;
+  if (const auto& plan = fault_plan(); !plan)
+    return std::unexpected(plan.error());
+  else
+    options.faults = *plan;
   options.directory = link::SameHostLink::default_directory(::secure_getenv("WEIR_RUNTIME_DIR"));
   const char* const refuse = ::secure_getenv(no_process_vm_variable);
   constexpr std::array<long, 2> copies{SYS_process_vm_readv, SYS_process_vm_writev};
@@ -59,7 +64,9 @@ link::Result<NicProcess*> NicProcess::instance() {
   // A forked child may neither use nor destroy the NIC, threads and mappings of its parent.
   if (self.nic) (void)self.nic.release();
   const link::NotCancelled whole;
-  auto made = make(options_of_environment());
+  auto options = options_of_environment();
+  if (!options) return std::unexpected(options.error());
+  auto made = make(std::move(*options));
   if (!made) return std::unexpected(made.error());
   if (self.pid == 0) std::atexit(leave_at_exit);
   self.nic = std::move(*made);

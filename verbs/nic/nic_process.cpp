@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -74,6 +75,7 @@ link::Result<std::unique_ptr<NicProcess>> NicProcess::make(Options options) {
   std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), options.first));
   if (auto attached = nic->attach(std::move(options.directory), std::move(segment_fd), table_fd); !attached)
     return std::unexpected(attached.error());
+  if (options.faults) nic->put_faults_in_front(std::move(*options.faults));
   return nic;
 }
 
@@ -138,6 +140,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
       *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
       [this] { adapter_->service(); });
   network_ = std::make_unique<PacketNetwork>(*link_, *adapter_, hash::SipKey{~secret_, secret_});
+  packets_ = network_.get();
   groups_ = std::make_unique<GroupMemberships>(*network_);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
   attached_.store(true, std::memory_order_release);
@@ -145,11 +148,24 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   return {};
 }
 
+// Before the first packet: no port is open yet.
+void NicProcess::put_faults_in_front(faults::Plan plan) {
+  faults_ = std::make_unique<FaultyDevice>(
+      std::move(plan), *network_, *link_,
+      [this](const rnic::PacketDatagram& late) { adapter_->take_packets({&late, 1}); });
+  packets_ = faults_.get();
+  network_->leave_through(*faults_);
+}
+
 void NicProcess::leave() {
   // A hardware NIC would by now have sent what the program posted before it returned from main. Here a
   // datagram may still wait for the connection to its destination's process.
   connects_->finish(connect_limit);
   network_->finish();
+  if (faults_) {
+    faults_->finish();
+    std::fputs(faults_->report().c_str(), stderr);
+  }
   // Only contexts that were ever used: touching the others would allocate their pages.
   adapter_->for_each_used_qp([this](std::uint32_t index) {
     rnic::QpContext& qp = segment_.header().qps[index];

@@ -24,6 +24,7 @@
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/nic/background_connects.hpp"
+#include "verbs/nic/faulty_device.hpp"
 #include "verbs/nic/group_memberships.hpp"
 #include "verbs/nic/mover.hpp"
 #include "verbs/nic/packet_network.hpp"
@@ -46,6 +47,7 @@ class NicProcess final : public rnic::HostPort {
     std::string directory = {};  // as link::SameHostLink::Options
     Tier first = Tier::kernel;   // how to reach neighbours, if it works
     std::size_t segment_bytes = rnic::segment_bytes;
+    std::optional<faults::Plan> faults = {};
   };
   // For tests, which hold several in one program.
   static link::Result<std::unique_ptr<NicProcess>> make(Options options);
@@ -55,6 +57,8 @@ class NicProcess final : public rnic::HostPort {
   link::SameHostLink& link() { return *link_; }
   PacketNetwork& network() { return *network_; }
   GroupMemberships& groups() { return *groups_; }
+  // nullptr: nothing goes wrong on purpose.
+  FaultyDevice* faults() { return faults_.get(); }
 
   // Registers memory. errc::bad_address: not all of it is mapped. errc::not_enough_memory: the table is full.
   link::Result<std::uint32_t> register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
@@ -84,12 +88,12 @@ class NicProcess final : public rnic::HostPort {
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
   bool traps_copies() override;
   void send_packets(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) override {
-    network_->send(route, runs);
+    packets_->send(route, runs);
   }
   std::size_t packets_in_run(const rnic::PacketRoute& route) override {
-    return network_->packets_in_run(route);
+    return packets_->packets_in_run(route);
   }
-  void receive_packets(const PacketSink& sink) override { network_->receive(sink); }
+  void receive_packets(const PacketSink& sink) override { packets_->receive(sink); }
   void expect_packets(const rnic::Gid& source) override { network_->admission().expect(source); }
   void expect_no_more(const rnic::Gid& source) override {
     if (network_) network_->admission().expect_no_more(source);  // queue pairs may outlive it
@@ -117,6 +121,7 @@ class NicProcess final : public rnic::HostPort {
   NicProcess(link::Mapping segment, link::Mapping table, Tier first);
   link::Result<void> attach(std::string directory, link::UniqueFd segment_fd, const link::UniqueFd& table_fd);
   link::Result<void> draw_numbers();
+  void put_faults_in_front(faults::Plan plan);
   rnic::PeerPtr adopt(const link::NeighbourPtr& neighbour);
   void neighbour_gone(const link::NeighbourPtr& neighbour);
   void handle(const link::NeighbourPtr& from, link::Message&& message);
@@ -139,6 +144,8 @@ class NicProcess final : public rnic::HostPort {
   std::unique_ptr<Mover> mover_;
   std::unique_ptr<BackgroundConnects> connects_;
   std::unique_ptr<PacketNetwork> network_;
+  std::unique_ptr<FaultyDevice> faults_;  // in front of network_
+  PacketDevice* packets_ = nullptr;       // one of these two
   std::unique_ptr<GroupMemberships> groups_;
   std::atomic<bool> attached_ = false;  // adapter_ and self_ are there
   rnic::PeerPtr self_;

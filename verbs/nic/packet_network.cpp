@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "link/explain.hpp"
+#include "verbs/nic/fault_plan.hpp"
 #include "wire/mad.hpp"
 
 namespace weir::verbs {
@@ -39,7 +40,7 @@ bool says(const char* variable, const char* value) {
 }  // namespace
 
 bool PacketNetwork::switched_off() { return says(wire_variable, "0"); }
-bool PacketNetwork::within_this_host() { return says(packets_variable, "1"); }
+bool PacketNetwork::within_this_host() { return says(packets_variable, "1") || faults_want_packets(); }
 bool PacketNetwork::says_ecn_capable() { return !says(ecn_variable, "0"); }
 
 void PacketNetwork::stop() {
@@ -400,7 +401,7 @@ PacketNetwork::ManagementPacket PacketNetwork::management_packet(const rnic::Pac
 void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad) {
   const ManagementPacket packet = management_packet(route, mad, wire::roce_port);
   const rnic::PacketRun run{packet.bytes(), packet.length};
-  send(route, {&run, 1});
+  front_->send(route, {&run, 1});
 }
 
 std::unique_ptr<link::PortProbe> PacketNetwork::ask(const rnic::PacketRoute& route,

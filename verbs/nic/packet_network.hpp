@@ -24,6 +24,7 @@
 #include "verbs/nic/admission.hpp"
 #include "verbs/nic/drop_report.hpp"
 #include "verbs/nic/management_port.hpp"
+#include "verbs/nic/packet_device.hpp"
 #include "verbs/nic/packet_watch.hpp"
 #include "wire/mad.hpp"
 #include "wire/roce.hpp"
@@ -41,13 +42,16 @@ inline constexpr char packets_variable[] = "WEIR_PACKETS";
 // "0": packets do not say that switches may mark them.
 inline constexpr char ecn_variable[] = "WEIR_ECN";
 
-class PacketNetwork final : private PacketWatch::Port {
+class PacketNetwork final : public PacketDevice, private PacketWatch::Port {
  public:
   // Both outlive it; the link's thread then calls the adapter when packets come.
   PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter, hash::SipKey key)
       : link_(link), adapter_(adapter), admission_(link, rnic::qp_index_bits, key) {}
   PacketNetwork(const PacketNetwork&) = delete;
   PacketNetwork& operator=(const PacketNetwork&) = delete;
+
+  // From now on our own packets leave through `device`, which stands in front of this one and outlives it.
+  void leave_through(PacketDevice& device) { front_ = &device; }
 
   static bool switched_off();
   static bool within_this_host();
@@ -90,9 +94,9 @@ class PacketNetwork final : private PacketWatch::Port {
   int join(const rnic::Gid& group, std::uint32_t interface);
   void leave(const rnic::Gid& group, std::uint32_t interface);
   // What rnic::HostPort needs from it.
-  void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs);
-  std::size_t packets_in_run(const rnic::PacketRoute& route) const;
-  void receive(const rnic::HostPort::PacketSink& sink);
+  void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) override;
+  std::size_t packets_in_run(const rnic::PacketRoute& route) const override;
+  void receive(const rnic::HostPort::PacketSink& sink) override;
   void event_wanted() { watch_.event_wanted(); }
   // See ManagementPort.
   void listens(std::uint32_t service);
@@ -136,6 +140,7 @@ class PacketNetwork final : private PacketWatch::Port {
 
   link::SameHostLink& link_;
   rnic::Adapter& adapter_;
+  PacketDevice* front_ = this;
   Admission admission_;
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;
