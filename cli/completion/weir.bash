@@ -44,7 +44,7 @@ _weir_run() {
   case $previous in
     --lib-dir) _weir_directories; return ;;
     --mtu) _weir_choose "256 512 1024 2048 4096"; return ;;
-    --log | --pcap) _weir_files; return ;;
+    --log | --pcap | --faults) _weir_files; return ;;
   esac
   if ((i < ${#words[@]} - 1)); then
     if declare -F _command_offset >/dev/null; then _command_offset "${starts[i]}"; else _weir_files; fi
@@ -52,9 +52,9 @@ _weir_run() {
     mapfile -t COMPREPLY < <(compgen -c -- "$word")
   elif [[ $program == trace ]]; then
     _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm --packets
-      --sockets --sockets-peers --rsockets --lib-dir --help"
+      --faults --fault --sockets --sockets-peers --rsockets --lib-dir --help"
   else
-    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --sockets --sockets-peers --rsockets
+    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --faults --fault --sockets --sockets-peers --rsockets
       --lib-dir --help"
   fi
 }
@@ -83,7 +83,7 @@ _weir_rpc() {
 
 _weir() {
   local words starts word previous
-  local commands="run trace devices sockets stat plan sim collector rpc tensor completion"
+  local commands="run trace faults devices sockets stat plan sim collector rpc tensor completion"
   COMPREPLY=()
   _weir_words
   if ((${#words[@]} == 2)); then
@@ -98,6 +98,7 @@ _weir() {
         *) _weir_choose "--json --lib-dir --help" ;;
       esac
       ;;
+    faults) if [[ $word == -* ]]; then _weir_choose "--json --help"; elif [[ $previous == faults ]]; then _weir_choose "check list"; else _weir_files; fi ;;
     sockets) _weir_choose "--off --json --help" ;;
     stat)
       case $previous in

@@ -18,6 +18,7 @@ struct Subcommand {
 constexpr Subcommand subcommands[] = {{"run", run},
                                       {"devices", devices},
                                       {"trace", trace},
+                                      {"faults", faults},
                                       {"sockets", sockets},
                                       {"stat", stat},
                                       {"plan"},
@@ -36,6 +37,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir run -- ib_write_lat & weir run -- ib_write_lat localhost
   trace       run one, and record its work requests and completions, as text or as packets
                 $ weir trace --pcap ping.pcapng -- ibv_rc_pingpong localhost
+  faults      check a file of faults for weir run --faults, or list the kinds
+                $ weir run --fault 'drop qp=1 psn=5' -- ib_send_bw
   devices     list RDMA devices, hardware and software
                 $ weir devices --json
   sockets     list TCP connections of programs under `weir run --sockets`: which use RDMA, why others do not

@@ -12,7 +12,7 @@ import unittest
 
 BINARIES, SOURCE = map(pathlib.Path, sys.argv[1:3])
 COMPLETION = SOURCE / "cli/completion"
-SUBCOMMANDS = ("run", "trace", "devices", "sockets", "stat", "plan", "sim", "collector", "rpc", "tensor")
+SUBCOMMANDS = ("run", "trace", "faults", "devices", "sockets", "stat", "plan", "sim", "collector", "rpc", "tensor")
 PAGES = [(f"weir-{name}", "weir", name) for name in SUBCOMMANDS]
 PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server", "weir-check")]
 

@@ -8,12 +8,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/launch/device_names.hpp"
 #include "cli/weir/launch/drop_in_libraries.hpp"
 #include "cli/weir/launch/program_file.hpp"
+#include "cli/weir/whole_file.hpp"
+#include "faults/language.hpp"
 #include "sockets/networks.hpp"
 #include "sockets/rules.hpp"
 #include "spelling/did_you_mean.hpp"
@@ -72,6 +75,9 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (!launch.sockets_peers.empty()) ::setenv("WEIR_SOCKETS_PEERS", launch.sockets_peers.c_str(), 1);
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   if (launch.packets) ::setenv("WEIR_PACKETS", "1", 1);
+  if (!launch.faults_file.empty())
+    ::setenv("WEIR_FAULTS", std::filesystem::absolute(launch.faults_file).c_str(), 1);
+  if (!launch.faults.empty()) ::setenv("WEIR_FAULT", launch.faults.c_str(), 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
@@ -84,6 +90,18 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.rsockets) preload(rsocket_library);
   if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
+}
+
+// What is wrong with the faults that are asked for; empty: nothing.
+std::string why_faults_cannot_be(const Launch& launch) {
+  if (!launch.faults_file.empty()) {
+    const auto text = read_whole_file(launch.faults_file);
+    if (!text) return "--faults: " + text.error();
+    if (const auto plan = faults::read_plan(*text); !plan)
+      return launch.faults_file + ": " + faults::text_of(plan.error());
+  }
+  if (const auto plan = faults::read_plan(launch.faults); !plan) return "--fault: " + plan.error().what;
+  return {};
 }
 
 // The message that `option` is not available because its library is missing. Empty: the library is there.
@@ -106,6 +124,8 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--packets", .flag = &packets},
+          {.name = "--faults", .value = &faults_file},
+          {.name = "--fault", .value = &faults, .list = true, .between = ';'},
           {.name = "--rsockets", .flag = &rsockets},
           {.name = "--sockets", .flag = &sockets},
           {.name = "--sockets-peers", .value = &sockets_peers, .list = true},
@@ -137,7 +157,8 @@ std::expected<std::span<const std::string>, int> read_launch_options(std::string
       return std::unexpected(complain(
           subcommand, option_complaint(word, help) + "; see weir " + std::string(subcommand) + " --help"));
     const std::string given = behind ? arguments[++next] : word.substr(equals + 1);
-    *option->value = option->list && !option->value->empty() ? *option->value + "," + given : given;
+    *option->value =
+        option->list && !option->value->empty() ? *option->value + option->between + given : given;
   }
   return arguments.subspan(next);
 }
@@ -154,6 +175,8 @@ int become(std::string_view subcommand, const Launch& launch) {
   if (const auto wrong = first_that_is_no_address(launch.gids))
     return complain(subcommand,
                     "--gid wants an IPv4 or IPv6 address, like 10.0.0.1 or fd00::1, not '" + *wrong + "'");
+  if (const std::string wrong = why_faults_cannot_be(launch); !wrong.empty())
+    return complain(subcommand, wrong);
   const auto names = device_names(launch.name, launch.devices);
   if (!names) return complain(subcommand, names.error());
   const auto libraries = find_drop_in_libraries(launch.library_directory);

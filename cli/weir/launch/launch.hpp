@@ -11,18 +11,19 @@
 namespace weir::command {
 
 // An option before the command. One with a value stores it in `value`; if `list` is set, it appends the value
-// after a comma. One without a value sets `flag`.
+// after `between`. One without a value sets `flag`.
 struct LaunchOption {
   std::string_view name;
   std::string* value = nullptr;
   bool* flag = nullptr;
   bool list = false;
+  char between = ',';
 };
 
 // What the program is to see, and its command line.
 struct Launch {
   std::string library_directory;
-  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers;
+  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults;
   bool help = false, share_memory = false, no_process_vm = false, packets = false, rsockets = false,
        sockets = false;
   std::vector<std::pair<std::string, std::string>> environment;  // further variables

@@ -30,6 +30,10 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run --packets -- ib_write_bw &
     $ weir run --packets -- ib_write_bw 192.0.2.7
 
+  Lose a packet on purpose; at the end it says what fired (weir faults list, docs/faults.md):
+    $ weir run --packets -- ib_send_bw &
+    $ weir run --fault 'drop qp=1 psn=5' -- ib_send_bw 192.0.2.7
+
   Two devices, with names that some programs expect:
     $ weir run --devices 2 --name mlx5_0 -- ibv_devices
 
@@ -54,6 +58,9 @@ Options:
   --sockets-peers NETWORK
                  with --sockets, also change connections to hosts of this network, if the peer names ours: 10.0.0.0/8
                  or fd00::/8; may be repeated. For trusted hosts; between software NICs TCP is faster (docs/sockets.md)
+  --faults FILE  make the packets of this program go wrong on purpose: lost, late, doubled, corrupted; one fault a line.
+                 Implies --packets. A summary on standard error at exit says which faults fired, and on which packet
+  --fault FAULT  one such fault, like 'drop qp=1 psn=5' or 'delay 80us opcode=ack rate=1%'; may be repeated
   --rsockets     turn the program's internet sockets into rsockets, sockets over RDMA, with a preloaded librspreload.so
                  (rsocket(7)); both ends of a connection need it. Faster than --sockets with few connections; --sockets
                  also supports one end alone, fork, exec, dup, passed descriptors and every socket option
@@ -64,8 +71,8 @@ Exit status: the command's own; 127 if it is not found, 126 if it cannot be run 
 are invalid.
 Sets these variables: LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path
 finds Weir's libraries too, to show the files about RDMA devices in /sys and /dev that programs read besides verbs,
-and for --share-memory, --sockets and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM and
-WEIR_PACKETS from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+and for --share-memory, --sockets and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM,
+WEIR_PACKETS, WEIR_FAULTS and WEIR_FAULT from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 }  // namespace

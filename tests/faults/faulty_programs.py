@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Other people's programs under `weir run --fault`: what they survive, what they say when they do not, and what is reported.
+
+  faulty_programs.py WEIR     exit status 77: this machine permits no network namespaces
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv[1])
+ADDRESS = "192.0.2.7"
+INSIDE = "WEIR_TEST_INSIDE_NAMESPACE"
+SKIPPED = 77
+SECONDS = 60
+PORT = 18600
+
+
+def listens(port):
+    with open("/proc/net/tcp") as v4, open("/proc/net/tcp6") as v6:
+        return any(re.match(rf"\s*\d+: [0-9A-F]+:{port:04X} [0-9A-F]+:0000 0A", line) for line in [*v4, *v6])
+
+
+class FaultyPrograms(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-faults-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.environment = {**os.environ, "WEIR_RUNTIME_DIR": f"{self.folder}/runtime"}
+
+    def run_pair(self, options, *program, packets="--packets", environment=None):
+        """Runs a server with packets and a client with `options`; returns the client, finished."""
+        server = subprocess.Popen([WEIR, "run", packets, "--gid", ADDRESS, "--", *program, "-p", str(PORT)], env=self.environment,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + SECONDS
+            while not listens(PORT) and time.monotonic() < until:
+                time.sleep(0.01)
+            return subprocess.run([WEIR, "run", *options, "--gid", ADDRESS, "--", *program, "-p", str(PORT), ADDRESS],
+                                  env={**self.environment, **(environment or {})}, capture_output=True, text=True, timeout=SECONDS)
+        finally:
+            server.kill()
+            server.wait()
+
+    def test_lost_packet_is_sent_again_and_reported(self):
+        done = self.run_pair(["--fault", "drop qp=1 psn=5 direction=out"], "ibv_rc_pingpong", "-g", "0", "-n", "20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"weir faults: ibv_rc_pingpong \(process \d+\): 1 of 1 fault fired; ")
+        self.assertRegex(done.stderr, r"drop qp=1 psn=5 direction=out: fired 1 time\n +\d+\.\d+ s  QP 1 \(0x\w+\)  PSN 5  SEND_MIDDLE, leaving, 1040 bytes")
+
+    def test_packet_lost_for_ever_ends_with_retry_exceeded(self):
+        done = self.run_pair(["--fault", "drop qp=1 psn=5 times=all direction=out"], "ibv_rc_pingpong", "-g", "0", "-n", "20")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("transport retry counter exceeded (12)", done.stderr)
+
+    def test_each_fault_is_survived(self):
+        file = f"{self.folder}/faults"
+        with open(file, "w") as faults:
+            faults.write("seed 3\ndrop rate=1%\nduplicate rate=1%\ncorrupt rate=1%\ndelay 1ms rate=1%\nreorder 2 rate=1%\nmark rate=1%\n")
+        done = self.run_pair(["--faults", file], "ib_send_bw", "-x", "0", "-n", "100")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("6 of 6 faults fired", done.stderr)
+
+    def test_same_seed_loses_same_requests(self):
+        def lost(seed):
+            fault = f"seed {seed}; drop rate=3% direction=out opcode=request"
+            done = self.run_pair([], "ibv_rc_pingpong", "-g", "0", "-n", "50", environment={"WEIR_FAULT": fault})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("more", done.stderr)  # so few that all are listed
+            return sorted(re.findall(r"PSN \d+", done.stderr))
+        once = lost(7)
+        self.assertGreaterEqual(len(once), 2)
+        self.assertEqual(once, lost(7))
+        self.assertNotEqual(once, lost(8))
+
+    def test_fault_that_never_fires_says_why(self):
+        done = self.run_pair(["--fault", "drop qp=2"], "ibv_rc_pingpong", "-g", "0", "-n", "20")
+        self.assertIn("drop qp=2: never fired: the program made 1 queue pair", done.stderr)
+
+    def test_mistake_in_the_environment_keeps_the_nic_from_starting(self):
+        done = subprocess.run([WEIR, "run", "--", "ibv_devinfo"], env={**self.environment, "WEIR_FAULT": "drop; dorp"},
+                              capture_output=True, text=True, timeout=SECONDS)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("WEIR_FAULT: line 1: 'dorp' is no fault; did you mean 'drop'?", done.stderr)
+
+    def test_mistake_on_the_command_line_starts_nothing(self):
+        done = subprocess.run([WEIR, "run", "--fault", "drop pns=1", "--", "echo", "started"], env=self.environment,
+                              capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("'pns' is no condition; did you mean 'psn'?", done.stderr)
+
+    def test_check_and_list_print_what_they_read(self):
+        file = f"{self.folder}/faults"
+        with open(file, "w") as faults:
+            faults.write("# one\n\ndrop qp=1 # two\n")
+        done = subprocess.run([WEIR, "faults", "check", file], capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stdout), (0, "seed 1, 1 fault\n  line 3: drop qp=1\n"))
+        with open(file, "a") as faults:
+            faults.write("drop ps=1\n")
+        done = subprocess.run([WEIR, "faults", "check", "--json", file], capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('"line": 4, "word": "ps=1"', done.stdout)
+        done = subprocess.run([WEIR, "faults", "list"], capture_output=True, text=True, timeout=SECONDS)
+        self.assertIn("drop qp=1 psn=5", done.stdout)
+
+
+def in_a_namespace():
+    namespace = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    prepare = f"ip link set lo up && ip addr add {ADDRESS}/32 dev lo || exit {SKIPPED}"
+    done = subprocess.run([*namespace, "sh", "-c", f'{prepare}; exec "$@"', "sh", sys.executable, "-B", *sys.argv],
+                          env={**os.environ, INSIDE: "1"})
+    return done.returncode
+
+
+if __name__ == "__main__":
+    if INSIDE in os.environ:
+        unittest.main(argv=sys.argv[:1], verbosity=2)
+    elif subprocess.run(["unshare", "-n", "true"] if os.geteuid() == 0 else ["unshare", "-Urn", "true"], capture_output=True).returncode:
+        print("SKIPPED: this machine permits no network namespaces")
+        sys.exit(SKIPPED)
+    else:
+        sys.exit(in_a_namespace())
