@@ -152,7 +152,7 @@ printf '\nCharts: %s, %s\nFigures: %s\n' "$results/comparison.svg" "$results/com
 
 say '4. A program that knows nothing of Weir: ib_write_bw on the software NIC'
 perftest_port=$(free_ports 1)
-printf '$ weir run -- ib_write_bw &\n$ weir run -- ib_write_bw 127.0.0.1\n'
+printf '$ weir run -- ib_write_bw -n 20000 & sleep 1\n$ weir run -- ib_write_bw -n 20000 127.0.0.1\n'
 "$bin/weir" run -- ib_write_bw -p "$perftest_port" -s 65536 -n 20000 >"$work/ib_server.log" 2>&1 &
 ib_server=$!
 started="$started $ib_server"

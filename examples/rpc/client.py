@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls the functions of rpc_shop (shop.cpp) from Python.
 
-    build/release/bin/rpc_shop serve rdma://127.0.0.1:9000 &
+    build/release/bin/rpc_shop serve rdma://127.0.0.1:9000 & sleep 1
     make wheel && pip install build/release/packages/weir-*.whl      # Debian's pip wants a virtual environment: rpc/python/README.md
     examples/rpc/client.py rdma://127.0.0.1:9000
 """

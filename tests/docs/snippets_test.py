@@ -35,7 +35,6 @@ NOT_RUN = {
     "weir run --packets -- ib_write_bw": "the address is the reader's; interop.packets has it",
     "weir run --sockets --sockets-peers": "two hosts; interop.between_hosts.sockets has them",
     "weir run -- mckey": "two hosts; interop.between_hosts has them",
-    "unshare ": "a shell within a shell; verbs.between_hosts does the same",
     "weir plan --import": "what is cabled is the reader's; cli_plan_test imports",
     "weir rpc diff released.json": "what was released is the reader's",
     "docker ": "no engine is taken for granted; tests/containers does by hand what containers/ says",
@@ -100,6 +99,20 @@ def commands(block):
                     break
         found.append(command)
     return found
+
+
+# What starts a program in the background and goes on at once: what comes next may find nobody there yet.
+STARTED = re.compile(r"""^\s*["]?\s*(?:\$ )?(?:sudo \S+ \S+ |[a-z/]+/bin/)?(?:weir|rpc|rdma|redis|prometheus|rping|ib)\S* .*&(?:\\n"?)?\s*$""")
+
+
+def starts_without_waiting():
+    """(file:line) of the examples in pages, manual pages, helps and sources that start a server and do not wait for it."""
+    places = ("README.md", "docs/*.md", "docs/man/*", "cli/**/*.cpp", "examples/**/*", "rdma/**/*.md", "rpc/**/*.md", "tensor/**/*.md", "containers/*")
+    for place in places:
+        for path in SOURCE.glob(place):
+            for number, line in enumerate(path.read_text(encoding="utf-8").split("\n") if path.is_file() else (), 1):
+                if STARTED.match(line) and "&&" not in line:
+                    yield f"{path.relative_to(SOURCE)}:{number}"
 
 
 def shown_output(block):
@@ -181,6 +194,11 @@ class Snippets(unittest.TestCase):
                     words = command.split("#")[0].split()
                     if words[0] == "make":
                         self.assertLessEqual({word for word in words[1:] if "=" not in word}, make_targets(), f"{page}:{number}")
+
+    def test_examples_wait_for_what_they_start(self):
+        for line in ('$ weir run -- ib_write_lat &', '    "  weir collector -o a.jsonl &\\n"', "    sudo -u alice weir run -- rping -s &"):
+            self.assertRegex(line, STARTED)
+        self.assertEqual(list(starts_without_waiting()), [])
 
     def test_finds_commands_and_not_what_they_print(self):
         text = ("a\n\n    weir plan x\n    cat <<EOF\n\n    y\n    EOF\n\n    weir: printed\n\nb\n\n    $ weir a\n    printed\n    $ seq 2\n"

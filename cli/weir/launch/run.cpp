@@ -16,18 +16,18 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
   See the device:
     $ weir run -- ibv_devinfo
   Measure write latency between two processes:
-    $ weir run -- ib_write_lat &
+    $ weir run -- ib_write_lat & sleep 1
     $ weir run -- ib_write_lat localhost
   Ping over connection management:
-    $ weir run -- rping -s -C 10 &
+    $ weir run -- rping -s -C 10 & sleep 1
     $ weir run -- rping -c -a 127.0.0.1 -v -C 10
 
   Plain TCP programs, over RDMA if both ends run this way on this host, else over TCP:
-    $ weir run --sockets -- redis-server --port 7000 &
+    $ weir run --sockets -- redis-server --port 7000 & sleep 1
     $ weir run --sockets -- redis-benchmark -p 7000
 
   What would go to another host, on this one, at its own address:
-    $ weir run --packets -- ib_write_bw &
+    $ weir run --packets -- ib_write_bw & sleep 1
     $ weir run --packets -- ib_write_bw 192.0.2.7
 
   Lose a packet on purpose; at the end it says what fired (weir faults list, docs/faults.md):

@@ -24,7 +24,9 @@ Runs COMMAND as `weir run` does, and writes a line for each work request it post
 process, device, queue pair, event. With --pcap it also writes RoCEv2 packets, for Wireshark: the real ones to and from
 other hosts and, for work within this host, the packets that the work stands for.
 
+    $ weir run -- ibv_rc_pingpong & sleep 1
     $ weir trace -- ibv_rc_pingpong localhost
+    $ weir run -- ib_write_lat -n 10 & sleep 1
     $ weir trace --pcap write.pcapng --log write.log -- ib_write_lat -n 10 localhost; tshark -r write.pcapng
 
 Options, besides those of weir run:

@@ -31,7 +31,7 @@ constexpr const char* collector_description =
     "each update, and serves the last value of each counter to Prometheus.\n";
 constexpr const char* collector_footer =
     "Examples:\n"
-    "  weir collector -o counters.jsonl --metrics 127.0.0.1:9105 &\n"
+    "  weir collector -o counters.jsonl --metrics 127.0.0.1:9105 & sleep 1\n"
     "  weir sim incast.toml --telemetry 127.0.0.1:8081\n"
     "  curl -s http://127.0.0.1:9105/metrics | grep ECN_MARKED\n\n"
     "There is no TLS and no authentication: it listens on the loopback address by default.\n"
