@@ -41,10 +41,18 @@ std::optional<ibv_gid> gid_of(const sockaddr* address) {
   return gid;
 }
 
-// Programs that name no index use index 0, so the address that others most likely know comes first.
+bool is_loopback(const ibv_gid& gid) {
+  in6_addr v6;
+  std::memcpy(&v6, gid.raw, sizeof v6);
+  return is_ipv4(gid) ? gid.raw[12] == 127 : IN6_IS_ADDR_LOOPBACK(&v6) != 0;
+}
+
+// Programs that name no index use index 0, so the address that others most likely know comes first. 127.0.0.1
+// and ::1 are last, and go if there are others.
 int rank(const ifaddrs& a) {
-  const bool loopback = a.ifa_flags & IFF_LOOPBACK;
-  return (loopback ? 2 : 0) + (a.ifa_addr->sa_family == AF_INET6 ? 1 : 0);
+  const int family = a.ifa_addr->sa_family == AF_INET6 ? 1 : 0;
+  if (is_loopback(*gid_of(a.ifa_addr))) return 4 + family;
+  return ((a.ifa_flags & IFF_LOOPBACK) != 0 ? 2 : 0) + family;
 }
 
 std::uint32_t mtu_of(const link::UniqueFd& socket, const char* interface) {
@@ -63,6 +71,8 @@ std::vector<GidEntry> read_addresses() {
     if ((a->ifa_flags & IFF_UP) && gid_of(a->ifa_addr)) usable.push_back(a);
   std::stable_sort(usable.begin(), usable.end(),
                    [](const ifaddrs* a, const ifaddrs* b) { return rank(*a) < rank(*b); });
+  const auto loopback = [](const ifaddrs* a) { return is_loopback(*gid_of(a->ifa_addr)); };
+  if (!std::ranges::all_of(usable, loopback)) std::erase_if(usable, loopback);
   std::vector<GidEntry> table;
   const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const ifaddrs* a : usable)
@@ -232,17 +242,20 @@ std::optional<GidEntry> gid_at(std::size_t index) {
 }
 
 std::optional<std::size_t> find_gid(const ibv_gid& gid) {
-  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  const bool loopback = std::memcmp(gid.raw, mapped, 12) == 0 && gid.raw[12] == 127;
-  const ibv_gid wanted = loopback ? gid_of(in_addr{htonl(INADDR_LOOPBACK)}) : gid;
+  const bool loopback = is_loopback(gid), v4 = is_ipv4(gid);
+  const ibv_gid wanted = loopback && v4 ? gid_of(in_addr{htonl(INADDR_LOOPBACK)}) : gid;
   const auto entries = gid_table();
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (!is_empty(wanted) && same(entries[i].gid, wanted)) return i;
-  if (!loopback) return std::nullopt;
-  // With `weir run --gid` the table may lack 127.0.0.1, which is still this host: use the first entry.
-  const auto first = std::ranges::find_if(entries, [](const GidEntry& e) { return !is_empty(e.gid); });
-  return first != entries.end() ? std::optional(static_cast<std::size_t>(first - entries.begin()))
-                                : std::nullopt;
+  const auto place = [&](auto holds) -> std::optional<std::size_t> {
+    const auto found =
+        std::ranges::find_if(entries, [&](const GidEntry& e) { return !is_empty(e.gid) && holds(e.gid); });
+    if (found == entries.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - entries.begin());
+  };
+  if (const auto found = place([&](const ibv_gid& own) { return same(own, wanted); }); found || !loopback)
+    return found;
+  // The table lacks loopback, which is still this host: the first address of its kind, or of any.
+  const auto of_its_kind = place([&](const ibv_gid& own) { return is_ipv4(own) == v4; });
+  return of_its_kind ? of_its_kind : place([](const ibv_gid&) { return true; });
 }
 
 }  // namespace weir::verbs

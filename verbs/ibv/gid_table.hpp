@@ -1,4 +1,7 @@
-// The port's GID table: one RoCE v2 GID for each address of the host; loopback comes last.
+// The port's GID table: one RoCE v2 GID for each address of the host. 127.0.0.1 and ::1 are in it only if the
+// host has no other address: the kernel makes no such GID for a NIC, and programs that choose by rank or by
+// place (brpc takes the last one, Mooncake prefers 127.0.0.1 to private addresses) would choose one that no
+// other host reaches.
 //
 // An index keeps its meaning while the program runs. An address that goes leaves an empty place, and
 // a new one takes the first empty place, as in the kernel's tables. The table is read once and,
@@ -28,8 +31,8 @@ std::vector<GidEntry> gid_table();  // every place up to the last that was ever 
 std::size_t gid_places();
 // nullopt: the place is empty, or the index is beyond the table.
 std::optional<GidEntry> gid_at(std::size_t index);
-// The index of that GID; nullopt: it is not an address of this host. Any address of 127.0.0.0/8 is
-// found where 127.0.0.1 is.
+// The index of that GID; nullopt: it is not an address of this host. Loopback addresses always are: where
+// the table has none, they are found at the first address of their kind.
 std::optional<std::size_t> find_gid(const ibv_gid& gid);
 
 // An address that another host may reach: not loopback, not a group.
