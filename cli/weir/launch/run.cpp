@@ -23,15 +23,15 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run -- rping -c -a 127.0.0.1 -v -C 10
 
   Plain TCP programs, over RDMA if both ends run this way on this host, else over TCP:
-    $ weir run --sockets -- redis-server --port 7000 & sleep 1
-    $ weir run --sockets -- redis-benchmark -p 7000
+    $ weir run --sockets -- redis-server --port 7200 --save '' & sleep 1
+    $ weir run --sockets -- redis-benchmark -p 7200
 
   What would go to another host, on this one, at its own address:
     $ weir run --packets -- ib_write_bw & sleep 1
     $ weir run --packets -- ib_write_bw 192.0.2.7
 
   Lose a packet on purpose; at the end it says what fired (weir faults list, docs/faults.md):
-    $ weir run --packets -- ib_send_bw &
+    $ weir run --packets -- ib_send_bw & sleep 1
     $ weir run --fault 'drop qp=1 psn=5' -- ib_send_bw 192.0.2.7
 
   Two devices, with names that some programs expect:
