@@ -90,7 +90,9 @@ class Tree:
         self.quoted, self.angled = {}, {}
         for name in self.names:
             source = (self.root / name).read_text(encoding="utf-8", errors="replace")
-            self.quoted[name] = [header for header in QUOTED.findall(source) if header in self.known]
+            beside = name.rpartition("/")[0]
+            places = [(header, f"{beside}/{header}") for header in QUOTED.findall(source)]
+            self.quoted[name] = [place for header in places for place in header if place in self.known]
             self.angled[name] = set(ANGLED.findall(source))
             yield name, source
 

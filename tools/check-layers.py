@@ -81,7 +81,7 @@ def judge(root, path, layer, rule, data, quoted, angled):
         return f'"{header}" is a file of this tree: include it with quotes' if (root / header).is_file() else None
     if not (root / header).is_file():
         beside = (root / path.parent / header).is_file()
-        if beside and layer == "tests":  # a fixture of its own folder
+        if beside and layer in ("tests", "examples"):  # a fixture of its own folder; a file that is copied together with it
             return None
         if beside:
             return f'name "{header}" from the root of the tree: "{path.parent / header}"'

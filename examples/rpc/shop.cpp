@@ -2,7 +2,7 @@
 //
 //   rpc_shop serve ADDRESS       serves until it is interrupted, then lets calls under way end
 //   rpc_shop call ADDRESS        calls each function once
-#include "examples/rpc/shop.hpp"
+#include "shop.hpp"
 
 #include <asio/co_spawn.hpp>
 #include <asio/signal_set.hpp>
