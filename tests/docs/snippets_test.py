@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the commands that README and the guides show in a shell, page by page, and expects every one to succeed.
+"""Pastes README and the guides, page by page: their shell into one bash, their Python into programs, and expects all of it to succeed.
 
   snippets_test.py BUILD_DIRECTORY SOURCE PAGE ...
 
-A block is indented by four spaces or fenced as sh. Its commands are the lines behind "$ ", or else those up to the first
-empty line that ends none of its here-documents; what follows is what they printed. The blocks of a page run in one bash, in a
-network namespace of its own, so that the ports that they name are free, and in a folder that looks like this tree.
-What make would install or build is not run again: such lines need a target of the Makefile. NOT_RUN says what else is not.
+The blocks of a page run in order in one folder, which looks like this tree, and in a network namespace of its own, so that the ports that
+they name are free. An error reply of Redis is a failure, and what a block shows below its commands must have been printed, but for the numbers.
+What would install or build is not done again: `make` needs a target of the Makefile. What else is not run says so in the page's source
+(page_blocks.py). Blocks of other languages are not looked at.
 """
 import concurrent.futures
 import os
@@ -18,87 +18,32 @@ import sys
 import tempfile
 import unittest
 
+from page_blocks import Block, blocks, shape, spaced
+
 BUILD, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 PAGES = sys.argv[3:]
-SECONDS = 300  # for one page
-
-# First words of commands, besides the programs of the build.
-COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "pip", "apt", "prometheus", "promtool", "redis-cli", "redis-server", "docker"}
-# Beginnings of lines that are not run, and why.
-NOT_RUN = {
-    "apt ": "changes the system",
-    "pip ": "install.wheel installs it",
-    "cmake --preset": "configured already",
-    "cmake --build": "built already",
-    "build/release/bin/weir stat": "runs until it is stopped; cli.stat_of_many looks at it",
-    "weir run -- ib_write_bw": "two hosts; verbs.between_hosts has them",
-    "weir run --packets -- ib_write_bw": "the address is the reader's; interop.packets has it",
-    "weir run --sockets --sockets-peers": "two hosts; interop.between_hosts.sockets has them",
-    "weir run -- mckey": "two hosts; interop.between_hosts has them",
-    "weir plan --import": "what is cabled is the reader's; cli_plan_test imports",
-    "weir rpc diff released.json": "what was released is the reader's",
-    "docker ": "no engine is taken for granted; tests/containers does by hand what containers/ says",
-    "prometheus ": "Prometheus is in no package that the tests install",
-    "promtool ": "Prometheus is in no package that the tests install",
-}
-# What a page assumes, as its own text says.
-BEFORE = {
-    "docs/rpc.md": "build/release/bin/rpc_shop serve tcp://127.0.0.1:9000 & sleep 1\n",
-    "docs/rpc-reference.md": "build/release/bin/rpc_shop serve tcp://127.0.0.1:9000 & sleep 1\n",
-    "docs/tensors.md": "export WEIR_TENSOR_LIBRARY=$PWD/build/release/lib/libweir_tensor.so.0 PYTHONPATH=$PWD/tensor/python\n"
-                       "/usr/bin/python3 -c '\nimport time, numpy, weir_tensor\n"
-                       "hub = weir_tensor.listen(\"rdma://127.0.0.1:7800\")\n"
-                       "hub.publish(\"layer1.w\", numpy.arange(6.0))\ntime.sleep(600)' & sleep 2\n",
-}
-# Pages whose commands print the same on every machine: what they show as output must be what was printed.
+SECONDS = 600  # for one page, on a machine that also runs other tests
+BUILDS_OR_INSTALLS = ("make", "apt ", "build/venv/", "python3 -m venv", "cmake --preset", "cmake --build")
+# Pages whose commands print the same on every machine, numbers included; blocks without commands show output of those above.
 PRINT_THE_SAME = {"docs/lossless.md"}
-# Beginnings of shown lines that no command here prints.
-NOT_PRINTED = ("...", "{device=")
-# Commands that are shown to fail, with their exit status.
-MAY_FAIL = {}
+BEFORE = r"""
+redis-cli() { command redis-cli -e "$@"; }
+weir-cli() { command weir-cli -e "$@"; }
+build/release/bin/weir-cli() { command build/release/bin/weir-cli -e "$@"; }
+python_block() {  # NAME: runs standard input in the Python program of that name, which lives as long as the page
+  local at=python/$1
+  if [ ! -d "$at" ]; then
+    mkdir -p "$at"; mkfifo "$at/asked" "$at/answered"
+    /usr/bin/python3 PYTHON_SESSION "$at/asked" "$at/answered" &
+  fi
+  cat >"$at/block.py"; echo "$at/block.py" >"$at/asked"
+  [ "$(cat "$at/answered")" = 0 ]
+}
+"""
 
 
-def blocks(text):
-    """Returns (line, lines) of each block that may hold commands."""
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        fence = re.match(r"^```(\w*)$", lines[number])
-        if fence:
-            end = number + 1 + lines[number + 1:].index("```")
-            if fence[1] in ("", "sh", "bash", "console"):
-                yield number + 2, lines[number + 1:end]
-            number = end + 1
-        elif lines[number].startswith("    ") and (number == 0 or not lines[number - 1].strip()):
-            end = number
-            while end < len(lines) and (lines[end].startswith("    ") or not lines[end].strip()):
-                end += 1
-            yield number + 1, [line[4:] for line in lines[number:end]]
-            number = end
-        else:
-            number += 1
-
-
-def commands(block):
-    """The commands of a block; each may span several lines."""
-    if any(line.startswith("$ ") for line in block):
-        return [line[2:] for line in block if line.startswith("$ ")]
-    found = []
-    rest = iter(block)
-    for line in rest:
-        first = line.split(" ")[0]
-        if first not in COMMANDS and not first.startswith("build/release/bin/"):
-            break
-        command = line
-        while command.endswith("\\"):
-            command += "\n" + next(rest)
-        if here := re.search(r"<<'?(\w+)'?", line):
-            for inner in rest:
-                command += "\n" + inner
-                if inner == here[1]:
-                    break
-        found.append(command)
-    return found
+def guide(page):
+    return list(blocks((SOURCE / page).read_text(encoding="utf-8")))
 
 
 # What starts a program in the background and goes on at once: what comes next may find nobody there yet.
@@ -115,31 +60,25 @@ def starts_without_waiting():
                     yield f"{path.relative_to(SOURCE)}:{number}"
 
 
-def shown_output(block):
-    """The lines of a block that are no commands, each with single spaces."""
-    inside = {line for command in commands(block) for line in command.split("\n")}
-    lines = [" ".join(line.split()) for line in block if line not in inside and line.removeprefix("$ ") not in inside]
-    return [line for line in lines if line and not line.startswith(NOT_PRINTED)]
-
-
 def make_targets():
     return set(re.findall(r"^([a-z-]+):", (SOURCE / "Makefile").read_text(), re.M))
 
 
 def script_of(page):
     """A script of the page's commands, and how many there are."""
-    script = ["set -e", BEFORE.get(page, "")]
+    script = ["set -e", BEFORE.replace("PYTHON_SESSION", str(SOURCE / "tests/docs/python_session.py"))]
     count = 0
-    for number, block in blocks((SOURCE / page).read_text()):
-        for command in commands(block):
-            if command.startswith("make") or any(command.startswith(start) for start in NOT_RUN):
-                continue
+    for block in guide(page):
+        if "not run" in block.marks:
+            continue
+        here = f"echo '## {page}:{block.line}' >&2"
+        if block.language == "python":
+            script += [here, "\n".join([f"python_block '{block.marks.get('python', 'page')}' <<'END_OF_BLOCK'", *block.lines, "END_OF_BLOCK"])]
             count += 1
-            command = command.replace("& sleep 1", "& sleep 5")  # the machine also runs other tests
-            for start, status in MAY_FAIL.items():
-                if command.startswith(start):
-                    command += f" || [ $? = {status} ]"
-            script += [f"echo '## {page}:{number}' >&2", command]
+        for command in block.commands():
+            if not command.startswith(BUILDS_OR_INSTALLS):
+                script += [here, command.replace("& sleep 1", "& sleep 5")]  # the machine also runs other tests
+                count += 1
     return "\n".join(script), count
 
 
@@ -157,9 +96,13 @@ def paste(script):
             run = subprocess.Popen([*namespace, "bash", "-c", f"ip link set lo up\n{script}"], cwd=folder,
                                    start_new_session=True, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                                    env={**os.environ, "PATH": f"{BUILD}/bin:{os.environ['PATH']}",
-                                        "WEIR_RUNTIME_DIR": f"{folder}/run"})
+                                        "WEIR_RUNTIME_DIR": f"{folder}/run",
+                                        # What the wheel would bring.
+                                        "PYTHONPATH": f"{SOURCE}/rpc/python", "WEIR_RPC_LIBRARY": f"{BUILD}/lib/libweir_rpc.so.0"})
         try:
             run.wait(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return 124, output.read_text(errors="replace")
         finally:
             try:
                 os.killpg(run.pid, signal.SIGKILL)  # including servers in the background
@@ -181,19 +124,21 @@ class Snippets(unittest.TestCase):
 
     def check(self, page):
         status, printed = self.pasted[page].result()
-        self.assertEqual(status, 0, printed[-4000:])
-        if page in PRINT_THE_SAME:
-            lines = {" ".join(line.split()) for line in printed.splitlines()}
-            for number, block in blocks((SOURCE / page).read_text()):
-                self.assertEqual([line for line in shown_output(block) if line not in lines], [], f"{page}:{number} shows other output")
+        self.assertEqual(status, 0, printed[-2500:])
+        comparable = spaced if page in PRINT_THE_SAME else shape
+        lines = {comparable(line) for line in printed.splitlines()}
+        for block in guide(page):
+            if page in PRINT_THE_SAME or block.commands():
+                self.assertEqual([line for line in block.shown_output() if comparable(line) not in lines], [],
+                                 f"{page}:{block.line} shows other output; it was:\n{printed[-2500:]}")
 
     def test_make_has_the_targets(self):
         for page in PAGES:
-            for number, block in blocks((SOURCE / page).read_text()):
-                for command in commands(block):
+            for block in guide(page):
+                for command in block.commands():
                     words = command.split("#")[0].split()
                     if words[0] == "make":
-                        self.assertLessEqual({word for word in words[1:] if "=" not in word}, make_targets(), f"{page}:{number}")
+                        self.assertLessEqual({word for word in words[1:] if "=" not in word}, make_targets(), f"{page}:{block.line}")
 
     def test_examples_wait_for_what_they_start(self):
         for line in ('$ weir run -- ib_write_lat &', '    "  weir collector -o a.jsonl &\\n"', "    sudo -u alice weir run -- rping -s &"):
@@ -202,14 +147,34 @@ class Snippets(unittest.TestCase):
 
     def test_finds_commands_and_not_what_they_print(self):
         text = ("a\n\n    weir plan x\n    cat <<EOF\n\n    y\n    EOF\n\n    weir: printed\n\nb\n\n    $ weir a\n    printed\n    $ seq 2\n"
-                "\n```cpp\nmake it\n```\n")
-        self.assertEqual([commands(block) for _, block in blocks(text)],
-                         [["weir plan x", "cat <<EOF\n\ny\nEOF"], ["weir a", "seq 2"]])
+                "\n```cpp\nmake it\n```\n\n    A=1 weir b\n")
+        self.assertEqual([block.commands() for block in blocks(text)],
+                         [["weir plan x", "cat <<EOF\n\ny\nEOF"], ["weir a", "seq 2"], [], ["A=1 weir b"]])
+
+    def test_marks_belong_to_the_next_block_alone(self):
+        text = "<!-- not run: a -->\n\n    weir a\n\n<!-- python: hub -->\n```python\nb\n```\n<!-- not run: b -->\ntext\n\n    weir c\n"
+        self.assertEqual([block.marks for block in blocks(text)], [{"not run": "a"}, {"python": "hub"}, {}])
 
     def test_tells_what_is_printed_from_commands(self):
-        block = ["weir sim x", "", "    lossless  drops 0", "...", "cat <<EOF"]
-        self.assertEqual(shown_output(block), ["lossless drops 0", "cat <<EOF"])
-        self.assertEqual(shown_output(["$ weir a", "printed"]), ["printed"])
+        def shown(*lines, **marks):
+            return Block(1, "", list(lines), marks).shown_output()
+        self.assertEqual(shown("weir sim x", "", "    lossless  drops 0", "...", "cat <<EOF"), ["lossless drops 0", "cat <<EOF"])
+        self.assertEqual(shown("$ weir a", "printed"), ["printed"])
+        self.assertEqual(shown("$ weir a", "printed", **{"prints otherwise": "x"}), [])
+
+    def test_compares_lines_by_their_shape(self):
+        self.assertEqual(shape(" 1  0.05   192.0.2.2 -> 1,000 QP=0x02f"), shape("12 7.1 127.0.0.1 -> 5 QP=0x1"))
+        self.assertNotEqual(shape("drops 0"), shape("lost 0"))
+
+    def test_fails_where_a_page_would(self):
+        rows = [("a_command", "false"), ("a_python_block", "python_block page <<'E'\n1 / 0\nE"),
+                ("a_name_of_another_program", "python_block a <<'E'\nx = 1\nE\npython_block b <<'E'\nprint(x)\nE")]
+        before = "set -e\n" + BEFORE.replace("PYTHON_SESSION", str(SOURCE / "tests/docs/python_session.py"))
+        for name, script in rows:
+            with self.subTest(name):
+                self.assertNotEqual(paste(f"{before}\n{script}")[0], 0)
+        status, printed = paste(before + "\npython_block a <<'E'\nx = 1\nE\npython_block a <<'E'\nawait asyncio.sleep(0)\nprint('x is', x)\nE")
+        self.assertEqual((status, printed.strip()), (0, "x is 1"))
 
     def test_a_page_with_commands_has_some_that_run(self):
         for page in PAGES:
