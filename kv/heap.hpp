@@ -9,12 +9,22 @@
 // Threading: any thread, at any time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
 namespace weir::kv {
 
 std::size_t used_memory();  // takes a few nanoseconds
+
+// How much was used when a server started, and the most since, as far as it was looked at.
+struct HeapMarks {
+  std::size_t at_start = used_memory();
+  std::size_t sampled_peak = 0;
+
+  void sample() { sampled_peak = peak(); }
+  std::size_t peak() const { return std::max(sampled_peak, used_memory()); }
+};
 
 // What the heap has given for this piece, which is more than was asked for; 0: null.
 std::size_t heap_size(const void* piece);

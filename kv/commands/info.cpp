@@ -120,12 +120,12 @@ void memory_section(const Server& server, Fields& field) {
   const std::size_t resident = resident_memory();
   field.bytes("used_memory", used);
   field.bytes("used_memory_rss", resident);
-  const std::size_t peak = server.peak_memory();
+  const std::size_t peak = server.heap_marks.peak();
   field.bytes("used_memory_peak", peak);
   field.percent("used_memory_peak_perc", static_cast<double>(used) / static_cast<double>(peak));
   const MemoryFigures figures(server);
   field("used_memory_overhead", figures.overhead());
-  field("used_memory_startup", server.memory_at_start);
+  field("used_memory_startup", server.heap_marks.at_start);
   field("used_memory_dataset", figures.data());
   field.percent("used_memory_dataset_perc", static_cast<double>(figures.data()) / static_cast<double>(used));
   field("allocator_allocated", used);

@@ -24,8 +24,8 @@ struct MemoryFigures {
   std::size_t keys = 0;
 
   explicit MemoryFigures(const Server& server)
-      : peak(server.peak_memory()),
-        at_start(server.memory_at_start),
+      : peak(server.heap_marks.peak()),
+        at_start(server.heap_marks.at_start),
         history(server.history.memory()),
         uncounted(server.uncounted_memory()),
         scripts(server.scripts->memory()),

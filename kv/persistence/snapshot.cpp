@@ -64,7 +64,7 @@ void Snapshot::begin(Use use) {
   }
   if (keys_at_first_ == 0) return;
   const std::size_t used = used_memory();
-  bytes_a_key_ = (used - std::min(used, source_.server.memory_at_start)) / keys_at_first_;
+  bytes_a_key_ = (used - std::min(used, source_.server.heap_marks.at_start)) / keys_at_first_;
 }
 
 void Snapshot::put(int database, const Record& record) {

@@ -36,7 +36,7 @@ void ServerCommon::move_use_clock() {
   use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick - started_ms / use_tick_ms);
   use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
   rates.sample(now_ms, stats);
-  sampled_peak = peak_memory();
+  heap_marks.sample();
 }
 
 }  // namespace weir::kv

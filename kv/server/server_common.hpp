@@ -5,7 +5,6 @@
 // a test can set it. Threading: the server's one thread.
 #pragma once
 
-#include <algorithm>
 #include <asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
@@ -47,7 +46,6 @@ struct ServerCommon {
   // An id of a server or of a history: 40 hexadecimal digits.
   std::string random_id();
   void log(LogLevel level, std::string_view text) const;
-  std::size_t peak_memory() const { return std::max(sampled_peak, used_memory()); }
 
   // The resolution of a key's time of last use.
   static constexpr std::int64_t use_tick_ms = 100;
@@ -58,7 +56,7 @@ struct ServerCommon {
   std::int64_t now_us = 0;
   std::int64_t now_ms = 0;
   std::int64_t started_ms = 0;
-  std::size_t memory_at_start = used_memory();
+  HeapMarks heap_marks;  // sampled as the use clock moves
   BlockPool blocks;
   Stats stats;
   RecentRates rates;
@@ -81,7 +79,6 @@ struct ServerCommon {
   std::string run_id;
   repl::History history;
   std::int64_t last_tick = -1;
-  std::size_t sampled_peak = 0;  // of memory; sampled as the use clock moves
 
  private:
   void move_use_clock();
