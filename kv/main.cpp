@@ -54,10 +54,17 @@ void write_log(LogLevel level, std::string_view text) {
   close_log(file);
 }
 
-std::int64_t wall_clock_us() {
+std::int64_t read_clock_us(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(clock, &now);
   return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+std::int64_t wall_clock_us() { return read_clock_us(CLOCK_REALTIME); }
+
+std::int64_t steady_clock_us() {
+  static const std::int64_t ahead_us = wall_clock_us() - read_clock_us(CLOCK_MONOTONIC);
+  return ahead_us + read_clock_us(CLOCK_MONOTONIC);
 }
 
 // Asks for descriptors for so many clients and some for the server itself; returns how many clients fit.
@@ -131,6 +138,7 @@ Surroundings surroundings_of(const StartOptions& options, const char* program) {
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   std::random_device entropy;
   return {wall_clock_us,
+          steady_clock_us,
           write_log,
           (std::uint64_t{entropy()} << 32) | entropy(),
           length > 0 ? std::string(path, static_cast<std::size_t>(length)) : program,

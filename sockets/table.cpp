@@ -39,13 +39,13 @@ class TableLock {
  public:
   explicit TableLock(pthread_mutex_t& mutex) : mutex_(mutex) {
     timespec until{};
-    ::clock_gettime(CLOCK_REALTIME, &until);
+    ::clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += longest_wait_ns;
     if (until.tv_nsec >= 1'000'000'000) {
       until.tv_nsec -= 1'000'000'000;
       ++until.tv_sec;
     }
-    const int result = ::pthread_mutex_timedlock(&mutex_, &until);
+    const int result = ::pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &until);
     // A killed process can leave an entry that is in use but has two absent sides. Such an
     // entry is reclaimed in time.
     if (result == EOWNERDEAD) ::pthread_mutex_consistent(&mutex_);

@@ -6,6 +6,7 @@ usage: check-tree.py [ROOT]
   - every top folder, and every folder below a layer that holds sources, has a README.md that says something;
   - no source is longer than 600 lines (from 400 on, a warning);
   - no unfinished business (the words in FORBIDDEN) and no path of one machine in a committed file;
+  - no source reads the clock of the system but those that wall_clock.py names, with the reason;
   - classes in more than two source files or with more than 25 data members, headers' names that five folders have, and folders of
     more than 40 sources are no more, and no worse, than tools/shrinking.json says (shrinking.py);
   - nothing binary or big outside a test corpus, text files end with a newline.
@@ -18,6 +19,7 @@ import sys
 import class_shapes
 import shrinking
 import tree_files
+import wall_clock
 
 SOURCES = tree_files.SOURCES | {".py", ".sh", ".cmake"}
 LINES_WARN, LINES_FAIL = 400, 600
@@ -85,6 +87,7 @@ def main():
     for name in names:
         found += file_complaints(root, name)
     found += shrinking.complaints(root, names)
+    found += wall_clock.complaints(root, names)
     for name, number, complaint in found:
         print(f"{name}:{number}: {complaint}")
     for warning in warnings(root, names):

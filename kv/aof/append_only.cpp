@@ -29,7 +29,7 @@ Sync AppendOnly::sync() const { return static_cast<Sync>(server_.settings.append
 std::uint64_t AppendOnly::size() const { return on() ? files_->size_of_closed() + writer_.size() : 0; }
 
 std::int64_t AppendOnly::rewriting_for_s() const {
-  return rewriting() ? (server_.now_ms - run_began_ms_) / 1000 : -1;
+  return rewriting() ? (server_.steady_ms - run_began_ms_) / 1000 : -1;
 }
 
 std::size_t AppendOnly::memory_of_rewrite() const {
@@ -192,12 +192,12 @@ std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {
   if (auto done = on() ? switch_file() : begin_to_write_once(); !done) {
     server_.snapshots->walk_returned();
     state_.last_ok = false;
-    next_try_ms_ = server_.now_ms + retry_after_ms;
+    next_try_ms_ = server_.steady_ms + retry_after_ms;
     server_.log(LogLevel::warning, "the log cannot be rewritten: " + done.error());
     arm_timer();
     return std::unexpected(std::move(done.error()));
   }
-  run_began_ms_ = server_.now_ms;
+  run_began_ms_ = server_.steady_ms;
   run_ = std::make_unique<BackgroundSnapshot>(
       server_.io, server_.cycle_rate, base_choice(),
       [this](SnapshotFile::Outcome outcome) { rewrite_ended(std::move(outcome)); });
@@ -253,10 +253,10 @@ void AppendOnly::rewrite_ended(SnapshotFile::Outcome outcome) {
   server_.snapshots->walk_returned();
   if (outcome) outcome = files_->adopt_base();
   state_.last_ok = outcome.has_value();
-  state_.last_took_s = (server_.now_ms - run_began_ms_) / 1000;
+  state_.last_took_s = (server_.steady_ms - run_began_ms_) / 1000;
   arm_timer();
   if (!outcome) {
-    next_try_ms_ = server_.now_ms + retry_after_ms;
+    next_try_ms_ = server_.steady_ms + retry_after_ms;
     server_.log(LogLevel::warning, "the log could not be rewritten: " + outcome.error());
     end_writing_once();
     return server_.end_round();
@@ -277,13 +277,13 @@ void AppendOnly::give_up_rewrite() {
   run_.reset();
   server_.snapshots->walk_returned();
   state_.last_ok = false;
-  next_try_ms_ = server_.now_ms + retry_after_ms;
+  next_try_ms_ = server_.steady_ms + retry_after_ms;
   end_writing_once();
   server_.log(LogLevel::notice, "the rewrite of the log is given up");
 }
 
 bool AppendOnly::wants_rewrite() const {
-  if (rewriting() || server_.now_ms < next_try_ms_) return false;
+  if (rewriting() || server_.steady_ms < next_try_ms_) return false;
   if (scheduled_ || writer_.needs_new_file() || files_->lacks_base()) return true;
   const Settings& settings = server_.settings;
   const std::uint64_t now = size();
@@ -297,7 +297,7 @@ bool AppendOnly::wants_rewrite() const {
 bool AppendOnly::flush() { return note(writer_.flush(sync())); }
 bool AppendOnly::commit() {
   arm_timer();
-  return note(writer_.commit(sync(), server_.now_ms));
+  return note(writer_.commit(sync(), server_.steady_ms));
 }
 
 // Decides whether commands that write are refused from now on.

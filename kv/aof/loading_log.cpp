@@ -114,7 +114,7 @@ std::expected<LoadResult, std::string> load_all(Server& server, const LogFiles& 
   server.refresh_time();
   server.log(LogLevel::notice, "loaded the log: " + std::to_string(server.loaded.keys) + " keys and " +
                                    std::to_string(loading.requests()) + " requests in " +
-                                   std::to_string(server.now_ms - server.loading->began_ms) + " ms");
+                                   std::to_string(server.steady_ms - server.loading->began_ms) + " ms");
   return LoadResult::loaded;
 }
 
@@ -126,7 +126,7 @@ std::expected<LoadResult, std::string> load_log(Server& server, LogFiles& files,
   std::uint64_t size = files.size_of_closed();
   if (!files.manifest().increments.empty())
     size += files.folder().size(files.manifest().increments.back().name);
-  server.loading = LoadProgress{server.now_ms, size, 0};
+  server.loading = LoadProgress{server.steady_ms, size, 0};
   server.loaded = {};
   auto result = load_all(server, files, go_on);
   server.loading.reset();

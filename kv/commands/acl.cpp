@@ -130,7 +130,7 @@ void reply_log_entry(const Call& call, const acl::Log::Entry& entry) {
   call.reply.bulk("username");
   call.reply.bulk(entry.user);
   call.reply.bulk("age-seconds");
-  call.reply.real(static_cast<double>(call.now_ms - entry.at_ms) / 1000);
+  call.reply.real(static_cast<double>(call.server.steady_ms - entry.at_ms) / 1000);
   call.reply.bulk("client-info");
   call.reply.bulk(entry.client);
 }

@@ -52,7 +52,7 @@ void waitaof(const Call& call) {
     call.reply.integer(synced ? 1 : 0);
     return call.reply.integer(have);
   }
-  const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
+  const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.server.steady_ms;
   call.server.wait_for(call, {}, for_ever ? 0 : *ms, NullForm::array);
   BlockedOn& wait = *call.client.blocked;
   wait.replicas = replicas;

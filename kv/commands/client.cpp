@@ -16,7 +16,7 @@ namespace {
 
 void id(const Call& call) { call.reply.integer(static_cast<std::int64_t>(call.client.id())); }
 void client_info(const Call& call) {
-  call.reply.verbatim("txt", describe_client(call.client, call.now_ms) + '\n');
+  call.reply.verbatim("txt", describe_client(call.client, call.server.steady_ms) + '\n');
 }
 
 // "normal", "master", "replica", "pubsub"; nullopt: no such type.
@@ -52,7 +52,7 @@ void client_list(const Call& call) {
   for (const auto& [number, client] : call.server.clients) {
     if (type && !has_type(*client, *type)) continue;
     if (!ids.empty() && std::ranges::find(ids, number) == ids.end()) continue;
-    text += describe_client(*client, call.now_ms) + '\n';
+    text += describe_client(*client, call.server.steady_ms) + '\n';
   }
   call.reply.verbatim("txt", text);
 }
@@ -197,8 +197,9 @@ void pause(const Call& call) {
   if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
   if (*ms < 0) return call.reply.error("ERR timeout is negative");
   // Redis takes a time beyond the range of its clock for one in the past.
-  const bool passed = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
-  call.server.pause(passed ? 0 : call.now_ms + *ms, writes_only ? Paused::writes : Paused::everything);
+  const std::int64_t now_ms = call.server.steady_ms;
+  const bool passed = *ms > std::numeric_limits<std::int64_t>::max() - now_ms;
+  call.server.pause(passed ? 0 : now_ms + *ms, writes_only ? Paused::writes : Paused::everything);
   call.reply.ok();
 }
 void unpause(const Call& call) {

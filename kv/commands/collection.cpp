@@ -104,7 +104,7 @@ bool timeout(const Call& call, std::size_t at, std::int64_t& ms) {
   const long double exact = std::ceil(*seconds * 1000);
   const auto most = static_cast<long double>(std::numeric_limits<std::int64_t>::max());
   if (exact < 0 || exact > most) return wrong("ERR timeout is negative");
-  if (exact > most - static_cast<long double>(call.now_ms)) {
+  if (exact > most - static_cast<long double>(call.server.steady_ms)) {
     return wrong("ERR timeout is out of range");
   }
   ms = static_cast<std::int64_t>(exact);

@@ -71,7 +71,7 @@ class Fields {
 void server_section(const Server& server, Fields& field) {
   utsname system{};
   uname(&system);
-  const std::int64_t uptime_s = (server.now_ms - server.started_ms) / 1000;
+  const std::int64_t uptime_s = (server.steady_ms - server.started_ms) / 1000;
   field("redis_version", WEIR_REDIS_VERSION);
   field("weir_version", WEIR_VERSION);
   field("redis_mode", "standalone");
@@ -157,7 +157,7 @@ void loading_fields(const Server& server, Fields& field) {
   const LoadProgress& progress = *server.loading;
   const auto done = static_cast<double>(progress.bytes_done);
   const auto all = static_cast<double>(progress.bytes_all);
-  const std::int64_t elapsed_s = (server.now_ms - progress.began_ms) / 1000;
+  const std::int64_t elapsed_s = (server.steady_ms - progress.began_ms) / 1000;
   field("loading_start_time", progress.began_ms / 1000);
   field("loading_total_bytes", progress.bytes_all);
   field("loading_loaded_bytes", progress.bytes_done);
@@ -208,7 +208,7 @@ void stats_section(const Server& server, Fields& field) {
   const Stats& stats = server.stats;
   field("total_connections_received", stats.connections);
   field("total_commands_processed", stats.commands);
-  const std::int64_t now_ms = server.now_ms;
+  const std::int64_t now_ms = server.steady_ms;
   field("instantaneous_ops_per_sec",
         static_cast<std::uint64_t>(server.rates.commands.at(now_ms, stats.commands)));
   field("total_net_input_bytes", stats.bytes_in);

@@ -131,7 +131,7 @@ void wait(const Call& call) {
   const std::int64_t have = replicas.count_acknowledged(position);
   if (have >= wanted || call.client.in_exec) return call.reply.integer(have);
   // Redis takes a time beyond the range of its clock for one that never comes.
-  const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
+  const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.server.steady_ms;
   call.server.wait_for(call, {}, for_ever ? 0 : *ms, NullForm::single);
   call.client.blocked->replicas = wanted;
   call.client.blocked->position = position;

@@ -10,7 +10,7 @@ namespace weir::kv {
 namespace {
 
 void time(const Call& call) {
-  call.server.refresh_time();
+  call.client.refresh_time();
   call.reply.array(2);
   call.reply.bulk_int(call.server.now_us / 1000000);
   call.reply.bulk_int(call.server.now_us % 1000000);

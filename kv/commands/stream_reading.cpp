@@ -82,7 +82,8 @@ class QueryParser {
       return false;
     if (query_.timeout_ms < 0) return fail("ERR timeout is negative");
     // Limit it to a time that never comes.
-    query_.timeout_ms = std::min(query_.timeout_ms, std::numeric_limits<std::int64_t>::max() - call_.now_ms);
+    query_.timeout_ms =
+        std::min(query_.timeout_ms, std::numeric_limits<std::int64_t>::max() - call_.server.steady_ms);
     return true;
   }
 

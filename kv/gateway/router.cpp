@@ -101,7 +101,7 @@ bool Router::execute(Client& client, Arguments words) {
       lane.resumes = Lane::Resumes::when_idle;
       return false;
     case Waits::for_node:
-      if (lane.held_since_ms == 0) lane.held_since_ms = server_.now_ms;
+      if (lane.held_since_ms == 0) lane.held_since_ms = server_.steady_ms;
       if (!std::exchange(lane.held, true)) held_.push_back(client.id());
       if (held_.size() == 1) server_.arm_timer();
       return false;
@@ -257,7 +257,7 @@ Router::Waits Router::find_link(Protocol protocol, Lane& lane) {
 
 Router::Waits Router::wait_for_node(const Lane& lane, std::string problem) {
   const std::int64_t since = lane.held_since_ms;
-  if (since == 0 || server_.now_ms - since <= server_.settings.cluster_gateway_timeout_ms)
+  if (since == 0 || server_.steady_ms - since <= server_.settings.cluster_gateway_timeout_ms)
     return Waits::for_node;
   next_.unreachable = std::move(problem);
   return Waits::no;

@@ -83,7 +83,7 @@ class Router final : public Gateway,
   void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered, bool sent) override;
   Opened<std::unique_ptr<Dialling>> dial_node(const NodeAddress& address, Dialled dialled) override;
   BlockPool& blocks() override { return server_.blocks; }
-  std::int64_t now_ms() override { return server_.now_ms; }
+  std::int64_t now_ms() override { return server_.steady_ms; }
   void round_is_over() override { server_.end_round(); }
   // OwnLinks::User:
   void own_link_replied(NodeLink& link, Request waited, std::string_view request,

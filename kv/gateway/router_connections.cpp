@@ -214,9 +214,9 @@ void Router::end_watching(Lane& lane) {
 // A connection on which a client waits is silent even if its node is dead. So the shared link pings the node,
 // and when that link ends so do the connections that wait there.
 void Router::look_after_waiting() {
-  const std::int64_t age = server_.now_ms - pinged_ms_;
+  const std::int64_t age = server_.steady_ms - pinged_ms_;
   if (age >= 0 && age < between_pings_ms) return;
-  pinged_ms_ = server_.now_ms;
+  pinged_ms_ = server_.steady_ms;
   for (const NodeAddress& address : own_links_.waited_at()) {
     Node* const node = map_.node(address);
     std::string problem;

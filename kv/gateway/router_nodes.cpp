@@ -25,7 +25,7 @@ std::size_t place_of(Protocol protocol) { return protocol == Protocol::resp3 ? 1
 NodeLink* Router::link_to(Node& node, Protocol protocol, std::string& problem) {
   std::unique_ptr<NodeLink>& link = node.links[place_of(protocol)];
   if (link != nullptr) return link.get();
-  const std::int64_t age = server_.now_ms - node.failed_ms;
+  const std::int64_t age = server_.steady_ms - node.failed_ms;
   if (node.failed_ms != 0 && age >= 0 && age < between_dials_ms) {
     problem = node.problem;
     return nullptr;
@@ -131,7 +131,7 @@ void Router::link_ended(NodeLink& link, const std::string& why, std::deque<Reque
   if (node->problem != why)
     server_.log(LogLevel::warning, "cluster node " + link.address().text() + ": " + why);
   node->problem = why;
-  node->failed_ms = sent ? 0 : server_.now_ms;
+  node->failed_ms = sent ? 0 : server_.steady_ms;
   ++counts_.broken_links;
   reader_.refresh_soon();
   // Connections on which clients wait there would not notice.
@@ -186,7 +186,7 @@ bool Router::busy() const {
 std::int64_t Router::next_look_ms() const { return looked_ms_ + (busy() ? look_often_ms : look_ms); }
 
 void Router::look_at_clock() {
-  looked_ms_ = server_.now_ms;
+  looked_ms_ = server_.steady_ms;
   std::erase_if(ended_, [](const auto& link) { return link->finished(); });
   reader_.look_at_clock();
   look_after_waiting();

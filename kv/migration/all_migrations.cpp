@@ -103,7 +103,7 @@ void AllMigrations::give_back(std::unique_ptr<TargetLink> link) {
   link->belongs_to(*this);
   if (link->ended()) return ended_.push_back(std::move(link));
   if (kept_.size() == most_kept) end_kept(kept_.begin());
-  kept_.push_back({std::move(link), server_.now_ms});
+  kept_.push_back({std::move(link), server_.steady_ms});
   server_.arm_timer();
 }
 
@@ -129,13 +129,13 @@ std::int64_t AllMigrations::next_look_ms() const {
   const auto sooner = [&next](std::int64_t at) { next = next == 0 ? at : std::min(next, at); };
   for (const auto& [client, migration] : running_) sooner(migration->next_look_ms());
   if (!kept_.empty()) sooner(kept_.front().since_ms + keep_ms);
-  if (!over_.empty() || !ended_.empty()) sooner(server_.now_ms + next_step_ms);
+  if (!over_.empty() || !ended_.empty()) sooner(server_.steady_ms + next_step_ms);
   return next;
 }
 
 void AllMigrations::look_at_clock() {
   free_what_is_over();
-  while (!kept_.empty() && server_.now_ms - kept_.front().since_ms >= keep_ms) end_kept(kept_.begin());
+  while (!kept_.empty() && server_.steady_ms - kept_.front().since_ms >= keep_ms) end_kept(kept_.begin());
   std::vector<Migration*> all;
   for (const auto& [client, migration] : running_) all.push_back(migration.get());
   for (Migration* migration : all) migration->look_at_clock();

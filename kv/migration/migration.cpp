@@ -51,7 +51,7 @@ bool Migration::claim() {
 }
 
 void Migration::start() {
-  moved_ms_ = server_.now_ms;
+  moved_ms_ = server_.steady_ms;
   stage_ = Stage::connects;
   link_ = links_.take_link(login());
   link_->belongs_to(*this);
@@ -67,7 +67,7 @@ void Migration::begin_round(std::deque<std::string> keys) {
 }
 
 void Migration::link_ready(TargetLink&) {
-  moved_ms_ = server_.now_ms;
+  moved_ms_ = server_.steady_ms;
   order_.password ? log_in() : select();
 }
 
@@ -96,7 +96,7 @@ void Migration::select() {
 }
 
 void Migration::line_came(TargetLink& link, std::string_view line) {
-  moved_ms_ = server_.now_ms;
+  moved_ms_ = server_.steady_ms;
   any_answer_ = true;
   const bool refused = line.starts_with('-');
   if (stage_ == Stage::logs_in || stage_ == Stage::selects) {
@@ -118,7 +118,7 @@ void Migration::line_came(TargetLink& link, std::string_view line) {
 }
 
 void Migration::all_sent(TargetLink&) {
-  moved_ms_ = server_.now_ms;
+  moved_ms_ = server_.steady_ms;
   // Not now: a peer that takes everything at once must not keep the server from its other clients.
   if (stage_ != Stage::moves || to_send_.empty() || std::exchange(sends_soon_, true)) return;
   asio::post(server_.io, [this, &server = server_, here = std::weak_ptr(here_)] {
@@ -247,14 +247,14 @@ std::int64_t Migration::next_look_ms() const {
   constexpr std::int64_t soon_ms = 100;
   const bool soon = !taken_.empty() || (link_ != nullptr && link_->unsent() != 0);
   const std::int64_t deadline_ms = moved_ms_ + order_.timeout_ms;
-  return soon ? std::min(deadline_ms, server_.now_ms + soon_ms) : deadline_ms;
+  return soon ? std::min(deadline_ms, server_.steady_ms + soon_ms) : deadline_ms;
 }
 
 void Migration::look_at_clock() {
   if (over_) return;
   if (!taken_.empty() || link_ == nullptr) return settle();
-  if (link_->unsent() < std::exchange(unsent_, link_->unsent())) moved_ms_ = server_.now_ms;
-  if (server_.now_ms - moved_ms_ < order_.timeout_ms) return;
+  if (link_->unsent() < std::exchange(unsent_, link_->unsent())) moved_ms_ = server_.steady_ms;
+  if (server_.steady_ms - moved_ms_ < order_.timeout_ms) return;
   any_answer_ = true;  // a second try would take as long
   link_failed(*link_, stage_ == Stage::connects ? TargetLink::Failure::connecting
                       : link_->unsent() != 0    ? TargetLink::Failure::writing

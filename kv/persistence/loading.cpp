@@ -117,8 +117,8 @@ void LoadingReport::tell() {
   constexpr std::int64_t every_ms = 5000;
   const LoadProgress& progress = *server_.loading;
   if (reported_ms_ == 0) reported_ms_ = progress.began_ms;
-  if (server_.now_ms - reported_ms_ < every_ms || progress.bytes_all == 0) return;
-  reported_ms_ = server_.now_ms;
+  if (server_.steady_ms - reported_ms_ < every_ms || progress.bytes_all == 0) return;
+  reported_ms_ = server_.steady_ms;
   server_.log(LogLevel::notice, "loading: " + std::to_string(progress.bytes_done * 100 / progress.bytes_all) +
                                     " %, " + std::to_string(server_.loaded.keys) + " keys");
 }
@@ -148,13 +148,13 @@ std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::
   struct stat status{};
   ::fstat(file.get(), &status);
   server.refresh_time();
-  server.loading = LoadProgress{server.now_ms, static_cast<std::uint64_t>(status.st_size), 0};
+  server.loading = LoadProgress{server.steady_ms, static_cast<std::uint64_t>(status.st_size), 0};
   server.loaded = {};
   // The primary decides when keys of a replica expire.
   const Expired expired = server.settings.replicaof.empty() ? Expired::dropped : Expired::kept;
   auto read = load_snapshot_file(server, file.get(), path, expired, go_on, existing);
   server.refresh_time();
-  const std::int64_t took_ms = server.now_ms - server.loading->began_ms;
+  const std::int64_t took_ms = server.steady_ms - server.loading->began_ms;
   server.loading.reset();
   if (!read) return std::unexpected(std::move(read.error()));
   if (read->result == LoadResult::stopped) return LoadResult::stopped;

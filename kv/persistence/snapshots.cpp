@@ -31,7 +31,7 @@ SnapshotFile::Choice Snapshots::choice() const {
 Snapshots::Outcome Snapshots::save() {
   if (busy()) return std::unexpected("Background save already in progress");
   const std::uint64_t changes_before = source_.effects.changes();
-  const std::int64_t began_s = server_.now_ms / 1000;
+  const std::int64_t began_s = server_.steady_ms / 1000;
   const Outcome outcome = write_snapshot(source_, ++number_, Snapshot::Use::file, choice());
   ended(outcome, changes_before, began_s);
   return outcome;
@@ -41,7 +41,7 @@ Snapshots::Outcome Snapshots::start() {
   if (busy()) return std::unexpected("Background save already in progress");
   running_ = std::make_unique<Running>();
   running_->changes_before = source_.effects.changes();
-  running_->began_s = server_.now_ms / 1000;
+  running_->began_s = server_.steady_ms / 1000;
   running_->file =
       std::make_unique<BackgroundSnapshot>(server_.io, server_.cycle_rate, choice(), [this](Outcome outcome) {
         const auto running = std::exchange(running_, nullptr);
@@ -92,11 +92,12 @@ Snapshots::Outcome Snapshots::before_end(EndWish wish) {
 }
 
 void Snapshots::ended(Outcome outcome, std::uint64_t changes_before, std::int64_t began_s) {
-  const std::int64_t now_s = server_.now_ms / 1000;
+  const std::int64_t now_s = server_.steady_ms / 1000;
   state_.last_ok = outcome.has_value();
   state_.last_duration_s = now_s - began_s;
   if (outcome) {
-    state_.last_save_s = counting_since_s_ = now_s;
+    counting_since_s_ = now_s;
+    state_.last_save_s = server_.now_ms / 1000;
     ++state_.saves;
     changes_saved_ = changes_before;
     server_.log(LogLevel::notice, "a snapshot is on the disk");
@@ -130,7 +131,7 @@ void Snapshots::watch_clock() {
 void Snapshots::look_at_clock() {
   if (busy() || server_.loading || server_.script_suspended) return;
   if (std::exchange(scheduled_, false)) return static_cast<void>(start());
-  const std::int64_t now_s = server_.now_ms / 1000;
+  const std::int64_t now_s = server_.steady_ms / 1000;
   if (!state_.last_ok && now_s < next_try_s_) return;
   const auto changes = static_cast<std::int64_t>(changes_since());
   const auto due = std::ranges::find_if(points_, [&](const SavePoint& point) {
@@ -154,7 +155,7 @@ void Snapshots::loaded(std::int64_t saved_at_s) {
 std::uint64_t Snapshots::changes_since() const { return source_.effects.changes() - changes_saved_; }
 
 std::int64_t Snapshots::running_for_s() const {
-  return running_ == nullptr ? -1 : server_.now_ms / 1000 - running_->began_s;
+  return running_ == nullptr ? -1 : server_.steady_ms / 1000 - running_->began_s;
 }
 
 std::size_t Snapshots::memory() const {

@@ -107,7 +107,7 @@ void FullSync::finish() {
   if (!spool_) send(mark_);
   for (Client* client : to_) {
     client->replica->stage = spool_ ? Replica::Stage::online : Replica::Stage::loads;
-    client->replica->heard_ms = server_.now_ms;
+    client->replica->heard_ms = server_.steady_ms;
   }
 }
 

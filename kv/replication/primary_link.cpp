@@ -32,7 +32,7 @@ PrimaryLink::PrimaryLink(Server& server, History& history, PrimaryAddress addres
       history_(history),
       output_(server.blocks),
       work_timer_(server.io) {
-  down_since_ms_ = server.now_ms;
+  down_since_ms_ = server.steady_ms;
 }
 
 void follow_primary(Server& server, PrimaryAddress address) {
@@ -57,7 +57,7 @@ std::int64_t PrimaryLink::read_position() const {
 
 void PrimaryLink::dial() {
   stage_ = Stage::dials;
-  heard_ms_ = server_.now_ms;
+  heard_ms_ = server_.steady_ms;
   auto begun = server_.dialler.dial_primary(
       address_.host, address_.port,
       [this](Opened<std::unique_ptr<Connection>> outcome) { dialled(std::move(outcome)); });
@@ -72,7 +72,7 @@ void PrimaryLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
     return server_.end_round();
   }
   stage_ = Stage::greets;
-  heard_ms_ = server_.now_ms;
+  heard_ms_ = server_.steady_ms;
   connection_ = std::move(*outcome);
   const Settings& settings = server_.settings;
   greeting_.emplace(Greeting::Self{settings.masteruser, settings.masterauth, announced_port(server_),
@@ -97,7 +97,7 @@ std::size_t PrimaryLink::appetite() const {
 
 void PrimaryLink::received(std::span<const char> bytes) {
   server_.refresh_time();
-  if (stage_ != Stage::greets) heard_ms_ = server_.now_ms;  // a greeting counts by complete lines
+  if (stage_ != Stage::greets) heard_ms_ = server_.steady_ms;  // a greeting counts by complete lines
   server_.stats.bytes_in += bytes.size();
   input_.append(bytes.data(), bytes.size());
   if (!works_soon_) work();
@@ -143,7 +143,7 @@ void PrimaryLink::greet() {
     std::string line(waiting().substr(0, end));
     if (line.ends_with('\r')) line.pop_back();
     done_with(end + 1);
-    if (greeting_->may_wait() || !line.empty()) heard_ms_ = server_.now_ms;
+    if (greeting_->may_wait() || !line.empty()) heard_ms_ = server_.steady_ms;
     switch (greeting_->take(line)) {
       case Greeting::Outcome::goes_on:
         send(greeting_->say());
@@ -275,13 +275,13 @@ void PrimaryLink::break_off(const std::string& why) {
                 "primary " + address_.host + ':' + std::to_string(address_.port) + ": " + why);
     last_problem_ = why;
   }
-  if (stage_ == Stage::follows) down_since_ms_ = server_.now_ms;
+  if (stage_ == Stage::follows) down_since_ms_ = server_.steady_ms;
   close();
 }
 
 void PrimaryLink::close() {
   stage_ = Stage::waits;
-  heard_ms_ = server_.now_ms;
+  heard_ms_ = server_.steady_ms;
   dialling_.reset();
   if (connection_ != nullptr) {
     connection_->close();
@@ -306,7 +306,7 @@ void PrimaryLink::look_at_clock() {
     if (log_is_kept()) dial();
     return;
   }
-  if (server_.now_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)
+  if (server_.steady_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)
     return break_off("nothing was heard of it for repl-timeout");
   if (stage_ == Stage::follows) confirm();
   if (stage_ == Stage::loads) send("\n");  // shows the primary that this server is alive

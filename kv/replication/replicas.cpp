@@ -34,10 +34,10 @@ Replicas::Replicas(ServerCommon& server, ServerWhole& whole, Blocking& blocking,
 
 void Replicas::follow(Client& client, std::string_view id, std::int64_t position) {
   Replica& replica = *client.replica;
-  if (all_.empty()) pinged_ms_ = server_.now_ms;
+  if (all_.empty()) pinged_ms_ = server_.steady_ms;
   all_.push_back(&client);
   alone_since_ms_ = 0;
-  replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
+  replica.heard_ms = replica.acknowledged_ms = server_.steady_ms;
   client.set_replies(Replies::off);  // it is sent nothing but the stream
   if (history_.can_continue(id, position)) return continue_from(client, position);
   if (!id.empty()) ++refused_partial_syncs_;
@@ -132,7 +132,7 @@ void Replicas::abandon_full_sync() {
 void Replicas::acknowledged(Client& client, std::int64_t position, std::int64_t synced) {
   Replica& replica = *client.replica;
   if (!replica.follows()) return;
-  replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
+  replica.heard_ms = replica.acknowledged_ms = server_.steady_ms;
   // It cannot have applied more than it was sent.
   if (position > replica.position) return;
   replica.acknowledged = std::max(replica.acknowledged, position);
@@ -150,7 +150,7 @@ void Replicas::leave(Client& client) {
   waiting_.erase(client.id());
   if (client.replica == nullptr || !client.replica->follows()) return;
   std::erase(all_, &client);
-  if (all_.empty()) alone_since_ms_ = server_.now_ms;
+  if (all_.empty()) alone_since_ms_ = server_.steady_ms;
   if (full_sync_ == nullptr) return;
   full_sync_->leave(client);
   if (full_sync_->for_nobody()) abandon_full_sync();
@@ -227,8 +227,8 @@ bool Replicas::limit(Client& client) {
     replica.over_soft_limit_since_ms = 0;
     return false;
   }
-  if (replica.over_soft_limit_since_ms == 0) replica.over_soft_limit_since_ms = server_.now_ms;
-  if (server_.now_ms - replica.over_soft_limit_since_ms <= limit.soft_s * 1000) return false;
+  if (replica.over_soft_limit_since_ms == 0) replica.over_soft_limit_since_ms = server_.steady_ms;
+  if (server_.steady_ms - replica.over_soft_limit_since_ms <= limit.soft_s * 1000) return false;
   return close(client, "too much waits for it for too long (client-output-buffer-limit)"), true;
 }
 
@@ -237,19 +237,20 @@ void Replicas::look_at(Client& client) {
   const std::uint64_t taken = replica.given - std::min<std::uint64_t>(replica.given, client.output.size());
   // The transport accepts bytes for an online replica even if the replica reads nothing.
   const bool takes = std::exchange(replica.taken, taken) != taken && replica.stage != Replica::Stage::online;
-  if (takes) replica.heard_ms = server_.now_ms;
+  if (takes) replica.heard_ms = server_.steady_ms;
   const bool has_no_byte = replica.stage == Replica::Stage::waits ||
                            (replica.stage == Replica::Stage::receives && replica.given == 0);
   if (has_no_byte) {
     // The replica is not the late one; a newline tells it that we are alive.
     client.output.append("\n");
     client.will_flush();
-    replica.heard_ms = server_.now_ms;
+    replica.heard_ms = server_.steady_ms;
   }
   // It never says anything; if it is gone, client-output-buffer-limit notices.
   if (replica.asked_the_old_way && replica.stage == Replica::Stage::online) return;
   // A replica that loads sends only newlines.
-  if (server_.now_ms - std::max(replica.heard_ms, client.active_ms) > server_.settings.repl_timeout_s * 1000)
+  if (server_.steady_ms - std::max(replica.heard_ms, client.active_ms) >
+      server_.settings.repl_timeout_s * 1000)
     close(client, "nothing was heard of it for repl-timeout");
 }
 
@@ -261,8 +262,8 @@ void Replicas::look_at_clock() {
   }
   if (all_.empty()) return;
   begin_full_sync();
-  if (server_.now_ms - pinged_ms_ >= server_.settings.repl_ping_replica_period_s * 1000) {
-    pinged_ms_ = server_.now_ms;
+  if (server_.steady_ms - pinged_ms_ >= server_.settings.repl_ping_replica_period_s * 1000) {
+    pinged_ms_ = server_.steady_ms;
     if (history_.kept() && !history_.of_primary) history_.append(ping);
   }
 }
@@ -291,7 +292,7 @@ std::int64_t Replicas::count_in_touch() const {
     const Replica& replica = *client->replica;
     // In whole seconds, as INFO reports the lag.
     return replica.stage == Replica::Stage::online &&
-           (server_.now_ms - replica.acknowledged_ms) / 1000 <= server_.settings.min_replicas_max_lag_s;
+           (server_.steady_ms - replica.acknowledged_ms) / 1000 <= server_.settings.min_replicas_max_lag_s;
   });
 }
 

@@ -139,7 +139,7 @@ void Replication::look_at_clock() {
   const std::int64_t alone_since_ms = replicas_.alone_since_ms();
   const std::int64_t most_s = server_.settings.repl_backlog_ttl_s;
   if (history_.kept() && !follows() && alone_since_ms != 0 && most_s != 0 &&
-      server_.now_ms - alone_since_ms > most_s * 1000)
+      server_.steady_ms - alone_since_ms > most_s * 1000)
     stop_history();
 }
 
@@ -199,7 +199,7 @@ std::vector<std::pair<std::string, std::string>> Replication::facts() const {
     say("slave" + std::to_string(number++),
         "ip=" + address_of(*client) + ",port=" + std::to_string(replica.port) + ",state=" +
             std::string(stage_name(replica.stage)) + ",offset=" + std::to_string(replica.acknowledged) +
-            ",lag=" + std::to_string(online ? (server_.now_ms - replica.acknowledged_ms) / 1000 : 0) +
+            ",lag=" + std::to_string(online ? (server_.steady_ms - replica.acknowledged_ms) / 1000 : 0) +
             ",link=" + std::string(client->connection().kind()));
   }
   say("master_failover_state", "no-failover");
@@ -219,7 +219,9 @@ void Replication::say_link(std::vector<std::pair<std::string, std::string>>& all
   const auto say = [&all](std::string name, std::string value) {
     all.emplace_back(std::move(name), std::move(value));
   };
-  const auto seconds_since = [this](std::int64_t ms) { return std::to_string((server_.now_ms - ms) / 1000); };
+  const auto seconds_since = [this](std::int64_t ms) {
+    return std::to_string((server_.steady_ms - ms) / 1000);
+  };
   const bool loads = link_->stage() == Primary::Stage::loads;
   say("master_host", link_->address().host);
   say("master_port", std::to_string(link_->address().port));

@@ -41,6 +41,7 @@ void Scripts::stop() {
 void Scripts::on_own_stack(Client& client, std::function<void()> work) {
   if (stack_.inside()) return work();
   holder_ = &client;
+  stands_at_us_ = server_.now_us;
   work_began_us_ = steady_us();
   turn_ends_us_ = work_began_us_ + std::min(first_turn_us, threshold_us());
   if (stack_.run(std::move(work))) return;
@@ -75,8 +76,8 @@ void Scripts::take_turn() {
   if (!suspended()) return;
   if (!announced_ && steady_us() - work_began_us_ >= threshold_us()) announce();
   turn_ends_us_ = steady_us() + turn_us;
-  const std::int64_t now_us = std::exchange(server_.now_us, running_.began_us);
-  const std::int64_t now_ms = std::exchange(server_.now_ms, running_.began_us / 1000);
+  const std::int64_t now_us = std::exchange(server_.now_us, stands_at_us_);
+  const std::int64_t now_ms = std::exchange(server_.now_ms, stands_at_us_ / 1000);
   server_.serving = holder_;
   const bool over = stack_.resume();
   server_.serving = nullptr;

@@ -281,7 +281,6 @@ void Scripts::run(const Call& call, const Callee& callee, std::size_t keys, bool
               .is_function = callee.takes_arguments,
               .read_only = read_only || callee.flags.no_writes,
               .no_room = server_.settings.maxmemory > 0 && !whole_.make_room(),
-              .began_us = server_.surroundings.clock_us(),
               .began_steady_us = steady_us()};
   if (!may_begin(call, callee.flags, read_only)) return;
   interpreter_->restore();

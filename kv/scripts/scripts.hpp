@@ -131,8 +131,7 @@ class Scripts final : private RedisLibraryHost {
     bool loads = false;                   // a library is being loaded: it may take half a second
     Protocol protocol = Protocol::resp2;  // of the replies that the script sees
     bool in_progress = false;             // from its first step on the stack to its last
-    std::int64_t began_us = 0;            // what the script sees as the time
-    std::int64_t began_steady_us = 0;     // how long it takes goes by this one
+    std::int64_t began_steady_us = 0;
   };
 
   struct Beginning {
@@ -185,7 +184,8 @@ class Scripts final : private RedisLibraryHost {
   Client* holder_ = nullptr;        // the client whose work is on the stack
   std::int64_t work_began_us_ = 0;  // these two are steady
   std::int64_t turn_ends_us_ = 0;
-  bool announced_ = false;  // the suspended work exceeds busy-reply-threshold, and others get BUSY
+  std::int64_t stands_at_us_ = 0;  // time of the day, as the script or the transaction around it sees it
+  bool announced_ = false;         // the suspended work exceeds busy-reply-threshold, and others get BUSY
   Nudge nudge_{on_count};
 };
 

@@ -97,7 +97,7 @@ bool AccessControl::authenticate(Client& client, std::string_view name, std::str
   }
   const acl::Context context = client.transaction.open ? acl::Context::multi : acl::Context::toplevel;
   log_.add({acl::Reason::auth, context, std::string(said_with), std::string(name),
-            describe_client(client, server_.now_ms), server_.now_ms},
+            describe_client(client, server_.steady_ms), server_.steady_ms},
            static_cast<std::size_t>(server_.settings.acllog_max_len));
   return false;
 }
@@ -109,7 +109,7 @@ std::optional<acl::Denied> AccessControl::refusal(const Client& client, const Co
   const bool by_name = denied->what == acl::Denied::command;
   log_.add({reason_of(denied->what), context,
             by_name ? command.full_name() : std::string(arguments[denied->argument].text),
-            client.user->name(), describe_client(client, server_.now_ms), server_.now_ms},
+            client.user->name(), describe_client(client, server_.steady_ms), server_.steady_ms},
            static_cast<std::size_t>(server_.settings.acllog_max_len));
   return denied->what;
 }

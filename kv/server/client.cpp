@@ -51,8 +51,12 @@ std::size_t Client::memory() const {
   return bytes;
 }
 
+void Client::refresh_time() const {
+  if (!in_exec) server_.refresh_time();
+}
+
 void Client::become_stranger() {
-  if (stranger_ == 0) stranger_ = server_.strangers.enter(*this, server_.now_ms);
+  if (stranger_ == 0) stranger_ = server_.strangers.enter(*this, server_.steady_ms);
 }
 
 void Client::let_in() {
@@ -106,7 +110,7 @@ void Client::will_resume() {
 void Client::received(std::span<const char> bytes) {
   std::string_view input(bytes.data(), bytes.size());
   server_.refresh_time();
-  active_ms = server_.now_ms;
+  active_ms = server_.steady_ms;
   server_.stats.bytes_in += input.size();
   if (!input_.wanted().empty()) {
     input_.take_wanted(input);
@@ -130,7 +134,7 @@ void Client::filled(std::size_t bytes) {
   if (server_.client_budget.counts()) recount();
   if (refuse_too_much() || !input_.wanted().empty()) return;
   server_.refresh_time();
-  active_ms = server_.now_ms;
+  active_ms = server_.steady_ms;
   take({});
 }
 
@@ -244,7 +248,7 @@ void Client::resume_later() {
 void Client::take_turn() {
   if (input_.waits() != ClientInput::Waits::for_others) return;
   input_.wait(ClientInput::Waits::no);
-  active_ms = server_.now_ms;
+  active_ms = server_.steady_ms;
   take({});
   if (!closing) will_flush();  // even with nothing to send: the connection may read again
 }

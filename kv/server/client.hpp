@@ -123,6 +123,10 @@ class Client final : public Session {
   // A command is over, or a wait has ended: SKIP applies to the next command.
   void end_of_command();
 
+  // For a command of this client. Within a script or a transaction time stands still, so that nothing expires
+  // between two of its commands.
+  void refresh_time() const;
+
   // Whether it has given its user's password, or needed none when it connected.
   bool authenticated() const { return stranger_ == 0; }
   void become_stranger();

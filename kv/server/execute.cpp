@@ -258,7 +258,7 @@ bool Server::held_back(const Client& client, const Command& command) const {
                           [&](const Transaction::Queued& queued) { return may_write(*queued.command); });
   // While everything is held back, the commands of CLIENT still end the pause.
   if (command.container == "client") return false;
-  return pause_.holds(may_write(command) || (command.name == "exec" && queue_may), now_ms);
+  return pause_.holds(may_write(command) || (command.name == "exec" && queue_may), steady_ms);
 }
 
 void Server::run(Client& client, const Command& command, Arguments arguments) {
@@ -347,7 +347,7 @@ void Server::wait_for(const Call& call, Arguments words, std::vector<std::string
     return;
   }
   if (call.client.in_exec) return null == NullForm::array ? call.reply.null_array() : call.reply.null();
-  BlockedOn on{&call.command, {}, {}, call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms};
+  BlockedOn on{&call.command, {}, {}, call.client.db, timeout_ms == 0 ? 0 : steady_ms + timeout_ms};
   for (const Argument& word : words) on.words.emplace_back(word.text);
   blocking.block(call.client, std::move(on), std::move(keys));
 }

@@ -286,7 +286,7 @@ const std::string& MetricsPage::at(std::int64_t now_ms) {
 OpenedListener listen_metrics(Server& server, const std::string& address, std::uint16_t port) {
   const auto serve = [&server, page = std::make_shared<MetricsPage>(server)] {
     server.refresh_time();
-    return page->at(server.now_ms);
+    return page->at(server.steady_ms);
   };
   auto pages = metrics::PageServer::listen(server.io, address == "*" ? "0.0.0.0" : address, port, serve);
   if (!pages) return std::unexpected("Could not serve metrics: it " + pages.error());

@@ -54,7 +54,7 @@ void Monitors::tell(const Client& from, const Command& command, Arguments argume
   // Redis gives scripting commands this flag, too, but shows them itself.
   const bool skipped = command.has(flag::skip_monitor) && command.group != "scripting";
   if (command.has(flag::admin) || skipped) return;
-  server_.refresh_time();
+  from.refresh_time();
   Connection& connection = from.connection();
   char stamp[64];
   std::snprintf(stamp, sizeof stamp, "%lld.%06lld [%d ", static_cast<long long>(server_.now_us / 1000000),

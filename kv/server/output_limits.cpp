@@ -40,7 +40,7 @@ void OutputLimits::close_largest() {
   std::ranges::sort(largest, std::greater(), &Client::budgeted_bytes);
   for (Client* client : largest) {
     if (!server_.client_budget.exceeded()) return;
-    server_.log(LogLevel::notice, "Evicting client: " + describe_client(*client, server_.now_ms));
+    server_.log(LogLevel::notice, "Evicting client: " + describe_client(*client, server_.steady_ms));
     ++server_.stats.evicted_clients;
     client->close();
   }
@@ -60,16 +60,16 @@ void OutputLimits::limit_unread(Client& client) {
     client.over_soft_limit_since_ms = 0;
     return;
   }
-  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = server_.now_ms;
+  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = server_.steady_ms;
   const std::int64_t due = client.over_soft_limit_since_ms + most.soft_s * 1000;
-  if (server_.now_ms > due) return close(client);
+  if (server_.steady_ms > due) return close(client);
   // Look at the client again even if nothing more is sent to it.
   if (due_ms_ == 0 || due + 1 < due_ms_) due_ms_ = due + 1;
   whole_.arm_timer();
 }
 
 void OutputLimits::close_slow_readers() {
-  if (due_ms_ == 0 || server_.now_ms < due_ms_) return;
+  if (due_ms_ == 0 || server_.steady_ms < due_ms_) return;
   due_ms_ = 0;
   std::vector<Client*> slow;
   for (const auto& [id, client] : server_.clients) {

@@ -119,7 +119,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   const std::uint64_t id = next_client_id_++;
   OwnedClient owned(new Client(*this, *this, id, std::move(connection)));
   Client& client = *owned;
-  client.created_ms = client.active_ms = now_ms;
+  client.created_ms = client.active_ms = steady_ms;
   access.reset(client);
   const bool full = clients.size() >= limit;
   clients.emplace(id, std::move(owned));
@@ -137,8 +137,8 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   client.connection().start(client);
   if (!client.output.empty()) client.will_flush();
   if (!client.connection().established())
-    handshakes_.begin(id, transports.handshake_places()->crowded(), now_ms);
-  strangers.make_room(now_ms);
+    handshakes_.begin(id, transports.handshake_places()->crowded(), steady_ms);
+  strangers.make_room(steady_ms);
   arm_timer();
 }
 
@@ -162,7 +162,7 @@ UncountedMemory Server::uncounted_memory() const {
 }
 
 void Server::pause(std::int64_t until_ms, Paused what) {
-  if (!pause_.begin(until_ms, what, now_ms)) return;
+  if (!pause_.begin(until_ms, what, steady_ms)) return;
   for (const auto& db : databases) db->keep_expired(true);
   arm_timer();
 }
@@ -251,20 +251,31 @@ void Server::keep_effects() {
   for (Client* client : answered) client->close();
 }
 
+// When to look for keys that have expired; 0: none can.
+std::int64_t Server::next_expiry_look_ms() const {
+  std::int64_t first_ms = Record::never;
+  for (const auto& db : databases) {
+    if (const std::int64_t next = db->next_expiry_ms(); next != Record::never)
+      first_ms = first_ms == Record::never ? next : std::min(first_ms, next);
+  }
+  if (first_ms == Record::never) return 0;
+  // A little late, so that many expire at once. And in a second at the latest, although that may be too
+  // early: when the clock of the system is set, keys expire sooner or later than this wait tells.
+  constexpr std::int64_t longest_ms = 1000;
+  const std::int64_t shortest_ms = expiry_is_behind_ ? 1 : 100;
+  return steady_ms +
+         (first_ms >= now_ms + longest_ms ? longest_ms : std::max(first_ms - now_ms, shortest_ms));
+}
+
 // The timer runs only while something can become due, and no more often than ten times a second.
 void Server::arm_timer() {
   std::int64_t due = 0;
   auto sooner = [&due](std::int64_t at) {
     if (at > 0 && (due == 0 || at < due)) due = at;
   };
-  for (const auto& db : databases) {
-    if (!expires_in_time) break;
-    if (const std::int64_t next = db->next_expiry_ms(); next != Record::never) sooner(next);
-  }
-  // A little late, so that many expire at once.
-  if (due != 0) due = std::max<std::int64_t>(due, now_ms + (expiry_is_behind_ ? 1 : 100));
+  if (expires_in_time) sooner(next_expiry_look_ms());
   if (blocking.any()) sooner(blocking.next_deadline_ms());
-  if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
+  if (settings.timeout_s > 0 && !clients.empty()) sooner(steady_ms + 1000);
   sooner(handshakes_.next_deadline_ms());
   sooner(strangers.next_deadline_ms());
   sooner(output_limits_.next_deadline_ms());
@@ -273,9 +284,10 @@ void Server::arm_timer() {
   sooner(pause_.until_ms());
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
-  // The timer's clock ends earlier than the times at which keys may expire.
+  // The timer's clock ends earlier than the times until which clients may wait.
   constexpr std::int64_t longest_wait_ms = 24 * 3'600'000;
-  timer_.expires_after(std::chrono::milliseconds(std::clamp<std::int64_t>(due - now_ms, 1, longest_wait_ms)));
+  timer_.expires_after(
+      std::chrono::milliseconds(std::clamp<std::int64_t>(due - steady_ms, 1, longest_wait_ms)));
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (!cancelled) tick();
   });
@@ -285,16 +297,16 @@ void Server::tick() {
   refresh_time();
   timer_due_ms_ = 0;
   if (!script_suspended && expires_in_time) expire_due();
-  blocking.expire(now_ms);
+  blocking.expire(steady_ms);
   if (blocking.ready() && !script_suspended) blocking.serve();
   snapshots->look_at_clock();
   replication->look_at_clock();
   if (gateway != nullptr) gateway->look_at_clock();
   migrations->look_at_clock();
-  if (pause_.over(now_ms)) end_pause();
+  if (pause_.over(steady_ms)) end_pause();
   if (settings.timeout_s > 0) close_idle();
-  handshakes_.close_late(now_ms);
-  strangers.close_late(now_ms);
+  handshakes_.close_late(steady_ms);
+  strangers.close_late(steady_ms);
   output_limits_.close_slow_readers();
   end_round();
   arm_timer();
@@ -339,7 +351,7 @@ void Server::close_idle() {
   for (const auto& [id, client] : clients) {
     const bool waits = client->blocked != nullptr || client->subscriptions.any() || client->monitors ||
                        client->is_replica() || (gateway != nullptr && gateway->blocks(*client));
-    if (!waits && now_ms - client->active_ms > settings.timeout_s * 1000) idle.push_back(client.get());
+    if (!waits && steady_ms - client->active_ms > settings.timeout_s * 1000) idle.push_back(client.get());
   }
   for (Client* client : idle) {
     log(LogLevel::verbose, "closing idle client " + std::to_string(client->id()));

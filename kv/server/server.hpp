@@ -91,7 +91,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void reset_stats() { stats = Stats(); }
   // Recomputes everything that depends on the settings.
   void settings_changed();
-  // See ClientPause.
+  // See ClientPause. `until_ms` is of the steady clock.
   void pause(std::int64_t until_ms, Paused what);
   void end_pause();
   std::string_view write_refusal() const override;
@@ -143,6 +143,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   bool protects_from(const Connection& connection) const;
   void close_idle();
   void go_on(std::uint64_t client);
+  std::int64_t next_expiry_look_ms() const;
   void expire_due();
   void free_in_turns();
 

@@ -13,7 +13,7 @@ ServerCommon::ServerCommon(asio::io_context& context, Settings initial, Surround
       random_bits(surroundings.seed),
       run_id(random_id()),
       history(random_id()) {
-  started_ms = surroundings.clock_us() / 1000;
+  started_ms = surroundings.steady_us() / 1000;
   use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_bits); };
   refresh_time();
 }
@@ -32,10 +32,10 @@ void ServerCommon::move_use_clock() {
   constexpr std::int64_t minute_ms = 60'000;
   // Restored keys may have been idle for longer than the server has run: leave room for three years.
   constexpr std::int64_t tick_at_start = 1 << 30;
-  last_tick = now_ms / use_tick_ms;
+  last_tick = steady_ms / use_tick_ms;
   use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick - started_ms / use_tick_ms);
-  use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
-  rates.sample(now_ms, stats);
+  use_clock.minute = static_cast<std::uint32_t>((steady_ms - started_ms) / minute_ms);
+  rates.sample(steady_ms, stats);
   heap_marks.sample();
 }
 

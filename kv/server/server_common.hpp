@@ -1,8 +1,8 @@
 // What all parts of the server go by: settings, time, the data, the clients, and what was counted.
 //
 // A part (PubSub, Blocking, Snapshots, ...) gets this, not the server that owns it, so it can be included and
-// read without the server. Time comes from the clock given at construction, and is read once per delivery, so
-// a test can set it. Threading: the server's one thread.
+// read without the server. Time comes from the clocks given at construction, and is read once per delivery,
+// so a test can set it. Threading: the server's one thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -40,7 +40,8 @@ struct ServerCommon {
   void refresh_time() {
     now_us = surroundings.clock_us();
     now_ms = now_us / 1000;
-    if (now_ms / use_tick_ms != last_tick) move_use_clock();
+    steady_ms = surroundings.steady_us() / 1000;
+    if (steady_ms / use_tick_ms != last_tick) move_use_clock();
   }
   std::uint64_t random() { return random_bits(); }
   // An id of a server or of a history: 40 hexadecimal digits.
@@ -53,10 +54,11 @@ struct ServerCommon {
   asio::io_context& io;
   Settings settings;
   Surroundings surroundings;
-  std::int64_t now_us = 0;
+  std::int64_t now_us = 0;  // time of the day
   std::int64_t now_ms = 0;
-  std::int64_t started_ms = 0;
-  HeapMarks heap_marks;  // sampled as the use clock moves
+  std::int64_t steady_ms = 0;   // see Surroundings: for everything that lasts or is waited for
+  std::int64_t started_ms = 0;  // of both clocks
+  HeapMarks heap_marks;         // sampled as the use clock moves
   BlockPool blocks;
   Stats stats;
   RecentRates rates;

@@ -11,7 +11,12 @@
 namespace weir::kv {
 
 struct Surroundings {
-  std::function<std::int64_t()> clock_us;  // since 1970
+  // Since 1970, by the clock of the system, which others set. Only for what is a time of the day: when keys
+  // expire, and what is shown or kept as a date.
+  std::function<std::int64_t()> clock_us;
+  // Since 1970 when the program started, and from there on evenly, whatever is done to the other clock. All
+  // durations are differences of this one.
+  std::function<std::int64_t()> steady_us;
   LogLine log;
   std::uint64_t seed = 0;
   std::string executable;

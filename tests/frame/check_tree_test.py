@@ -14,6 +14,16 @@ ROWS = [  # name of the row, file, text, what the complaint says
     ("long_source", "kv/a.cpp", "int a;\n" * 601, "601 lines"),
     ("long_table_of_data", "tests/golden/a.txt", "row\n" * 5000, ""),
     ("no_last_newline", "kv/a.cpp", "int a;", "no newline"),
+    ("system_clock", "kv/a.cpp", "auto t = std::chrono::system_clock::now();\n", "'system_clock': the clock of the system"),
+    ("realtime_clock", "rpc/a.cpp", "clock_gettime(CLOCK_REALTIME, &now);\n", "'CLOCK_REALTIME': the clock of the system"),
+    ("seconds_since_1970", "rpc/a.cpp", "if (::time(nullptr) > due) end();\n", "'::time(nullptr)': the clock of the system"),
+    ("deadline_by_the_system_clock", "rpc/a.cpp", "pthread_mutex_timedlock(&m, &until);\n", "'pthread_mutex_timedlock'"),
+    ("other_clocks", "rpc/a.cpp", "clock_gettime(CLOCK_MONOTONIC, &t); run_time(); a.time(); // system_clock\n", ""),
+    ("system_clock_in_a_test", "tests/a.cpp", "auto t = std::chrono::system_clock::now();\n", ""),
+    ("listed_reader_of_the_system_clock", "kv/main.cpp", "clock_gettime(CLOCK_REALTIME, &now);\n", ""),
+    ("listed_reader_that_reads_it_no_more", "kv/main.cpp", "int a;\n", "take it off the list"),
+    ("duration_by_the_time_of_day", "kv/a.cpp", "if (server_.now_ms > due_ms_) end();\n", "steady_ms is for what lasts"),
+    ("duration_by_the_steady_time", "kv/a.cpp", "if (server_.steady_ms > due_ms_) end();\n", ""),
     ("merge_conflict", "kv/a.cpp", "<" * 7 + " HEAD\n", "a merge conflict"),
 ]
 

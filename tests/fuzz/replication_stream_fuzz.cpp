@@ -114,6 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   settings.client_query_buffer_limit = 1 << 20;
   Surroundings surroundings;
   surroundings.clock_us = [] { return std::int64_t{1'700'000'000'000'000}; };
+  surroundings.steady_us = surroundings.clock_us;
   surroundings.log = [](LogLevel, std::string_view) {};
   surroundings.stop = [] {};
   surroundings.seed = 1;

@@ -98,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   settings.proto_max_bulk_len = 4096;
   Surroundings surroundings;
   surroundings.clock_us = [&clock_us] { return clock_us; };
+  surroundings.steady_us = surroundings.clock_us;
   surroundings.log = [](LogLevel, std::string_view) {};
   surroundings.stop = [] {};
   surroundings.seed = 1;

@@ -1,7 +1,7 @@
 // The real server in this process, on a thread of its own.
 //
-// Tests talk to it only through its sockets; run() executes a function on its thread. Its clock is the wall
-// clock plus an offset that tests change, until a test stops it.
+// Tests talk to it only through its sockets; run() executes a function on its thread. Its clocks are those of
+// the system plus an offset that tests change, until a test stops them.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -33,10 +33,8 @@ class RunningServer {
   explicit RunningServer(Settings settings = quiet_settings(), Disk disk = {}) : io_(1) {
     if (settings.unixsocket.empty()) settings.unixsocket = folder_.file("s");
     Surroundings surroundings;
-    surroundings.clock_us = [this] {
-      const auto stopped = stopped_us_.load();
-      return (stopped != 0 ? stopped : wall_us()) + offset_us_.load();
-    };
+    surroundings.steady_us = [this] { return steady_us(); };
+    surroundings.clock_us = [this] { return steady_us() + set_by_us_.load(); };
     surroundings.log = [this](LogLevel, std::string_view text) {
       const std::lock_guard lock(log_mutex_);
       log_.append(text).append(1, '\n');
@@ -78,25 +76,36 @@ class RunningServer {
   }
 
   void advance_ms(std::int64_t ms) { offset_us_ += ms * 1000; }
+  // Sets the clock of the system: time of the day jumps, and nothing else.
+  void set_clock_by_ms(std::int64_t ms) { set_by_us_ += ms * 1000; }
   // From now on time passes only by advance_ms() and pass_ms(): for what must not expire because a test is
   // slow.
-  void stop_clock() { stopped_us_ = wall_us(); }
+  void stop_clock() { stopped_us_ = running_us(); }
   std::string log() {
     const std::lock_guard lock(log_mutex_);
     return log_;
   }
 
  private:
-  static std::int64_t wall_us() {
+  static std::int64_t read_us(clockid_t clock) {
     timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+  }
+  static std::int64_t running_us() {
+    static const std::int64_t ahead_us = read_us(CLOCK_REALTIME) - read_us(CLOCK_MONOTONIC);
+    return ahead_us + read_us(CLOCK_MONOTONIC);
+  }
+  std::int64_t steady_us() const {
+    const auto stopped = stopped_us_.load();
+    return (stopped != 0 ? stopped : running_us()) + offset_us_.load();
   }
 
   ScratchFolder folder_;
   asio::io_context io_;
   std::atomic<std::int64_t> offset_us_ = 0;
   std::atomic<std::int64_t> stopped_us_ = 0;  // 0: it runs
+  std::atomic<std::int64_t> set_by_us_ = 0;
   std::mutex log_mutex_;
   std::string log_;
   std::unique_ptr<Server> server_;
@@ -109,7 +118,7 @@ inline void await_clients(RunningServer& server, std::size_t count) {
   while (server.run([](Server& s) { return s.clients.size(); }) != count) std::this_thread::yield();
 }
 
-// Advances the server's clock and does what is due then.
+// Advances the server's clocks and does what is due then.
 inline void pass_ms(RunningServer& server, std::int64_t ms) {
   server.advance_ms(ms);
   server.run([](Server& s) { s.tick(); });
