@@ -1,9 +1,9 @@
 // A server that replicates another: between two servers of this kind, and with a hostile primary.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/un.h>
 
 #include "kv/replication/replication.hpp"
+#include "tests/kv/fake_primary.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/replication_load.hpp"
 #include "tests/kv/running_server.hpp"
@@ -190,38 +190,6 @@ TEST(FollowingServer, knows_both_histories_when_it_has_taken_over) {
   EXPECT_EQ(state_seen(thirds), state_seen(servers.replicas));
   EXPECT_EQ(state_seen(servers.primarys), state_seen(servers.replicas));
 }
-
-// A listener that sends whatever the test wants to everyone who connects.
-class FakePrimary {
- public:
-  FakePrimary() : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path().copy(address.sun_path, sizeof address.sun_path - 1);
-    if (::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(fd_, 8) != 0)
-      throw std::runtime_error("no fake primary");
-  }
-  ~FakePrimary() { ::close(fd_); }
-  std::string path() const { return folder_.file("p"); }
-  WireClient accept() { return WireClient::adopted(::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC)); }
-  // Runs the protocol up to the answer to PSYNC, which the caller gives.
-  WireClient greeted() {
-    WireClient client = accept();
-    for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n"}) {
-      client.through(last);
-      client.send("+OK\r\n");
-    }
-    client.through("PSYNC\r\n");
-    client.through("\r\n$");
-    client.through("\r\n");
-    client.through("\r\n");
-    return client;
-  }
-
- private:
-  ScratchFolder folder_;
-  int fd_;
-};
 
 const std::string history_id(40, 'a');
 
