@@ -259,7 +259,7 @@ int run(StartOptions options, const char* program) {
   io.run();
   notify_supervisor(supervisor, "STOPPING=1");
   server.shut_down();
-  server.append_only->turn_off();
+  server.append_only->end_as_planned();
   if (has_pidfile) unlink(server.settings.pidfile.c_str());
   server.log(LogLevel::warning, "stopped");
   return 0;

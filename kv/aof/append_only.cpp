@@ -6,6 +6,7 @@
 
 #include "kv/aof/kept.hpp"
 #include "kv/aof/loading_log.hpp"
+#include "kv/aof/place_note.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -143,6 +144,22 @@ AppendOnly::Done AppendOnly::turn_on() {
   if (begun) return {};
   turn_off();
   return std::unexpected(begun.error());
+}
+
+void AppendOnly::end_as_planned() {
+  if (on() && refusal_.empty() && whole_at_end() && server_.history.kept())
+    writer_.add_note(place_note(server_.history));
+  turn_off();
+}
+
+// Without its base the log on the disk is that of the data before: the next start would find that.
+bool AppendOnly::whole_at_end() {
+  if (!files_->lacks_base()) return true;
+  if (server_.effects.untold()) return false;  // a base would hold a part of a transaction
+  server_.log(LogLevel::notice, "the log lacks its base, which is written before the end");
+  const auto done = rewrite_at_once();
+  if (!done) server_.log(LogLevel::warning, "the log ends without its base: " + done.error());
+  return done.has_value();
 }
 
 void AppendOnly::turn_off() {

@@ -49,6 +49,9 @@ class AppendOnly {
   // Begins a log of the existing data.
   Done turn_on();
   void turn_off();
+  // Likewise, as the server ends and serves nobody any more: the log is completed first, and says to which
+  // place in the history it belongs.
+  void end_as_planned();
   bool on() const { return files_ != nullptr && !writes_once_; }
 
   // Call before replies leave: writes the recorded effects to the log, as safely as appendfsync asks. Returns
@@ -110,6 +113,7 @@ class AppendOnly {
   Done begin(bool with_base);
   Done write_base();
   Done rewrite_at_once();
+  bool whole_at_end();
   Done switch_file();
   Done begin_increment();
   Done begin_to_write_once();

@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "kv/aof/log_files.hpp"
+#include "kv/aof/place_note.hpp"
 #include "kv/aof/replay.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 #include "kv/store/nothing_expires.hpp"
 
@@ -49,6 +51,8 @@ class Loading {
   }
 
   std::uint64_t requests() const { return requests_; }
+  // The last line of the log, if it is a note.
+  const std::string& note() const { return note_; }
 
  private:
   Result replay(const LogFile& log_file, const OwnedFd& file, std::uint64_t before, std::uint64_t offset,
@@ -70,6 +74,7 @@ class Loading {
       if (!go_on_()) return LoadResult::stopped;
     }
     requests_ += replay.requests();
+    if (replay.requests() != 0 || !replay.note().empty()) note_ = replay.note();
     if (problem != 0) return std::unexpected("cannot read " + log_file.name + ": " + std::strerror(problem));
     if (outcome == Replay::Outcome::end) return LoadResult::loaded;
     if (outcome == Replay::Outcome::failed) return std::unexpected(log_file.name + ": " + replay.error());
@@ -97,7 +102,16 @@ class Loading {
   NothingExpires nothing_expires_;
   LoadingReport report_{server_};
   std::uint64_t requests_ = 0;
+  std::string note_;
 };
+
+// The server ended as planned, and replicas that have everything can go on from there.
+void go_on_in_history(Server& server, std::string_view note) {
+  const auto place = read_place_note(note);
+  if (!place || server.replication->history().kept()) return;
+  if (place->database >= static_cast<int>(server.databases.size())) return;
+  server.replication->restore_history(*place);
+}
 
 std::expected<LoadResult, std::string> load_all(Server& server, const LogFiles& files,
                                                 const std::function<bool()>& go_on) {
@@ -112,6 +126,7 @@ std::expected<LoadResult, std::string> load_all(Server& server, const LogFiles& 
     if (!loaded || *loaded == LoadResult::stopped) return loaded;
   }
   server.refresh_time();
+  go_on_in_history(server, loading.note());
   server.log(LogLevel::notice, "loaded the log: " + std::to_string(server.loaded.keys) + " keys and " +
                                    std::to_string(loading.requests()) + " requests in " +
                                    std::to_string(server.steady_ms - server.loading->began_ms) + " ms");

@@ -93,7 +93,10 @@ LogReader::Next LogReader::next() {
     if (filled_ == read_ && !refill()) return Next::end;
     if (buffer_[read_] != '#') break;
     if (const Step step = skip_line(); step != Step::done) return next_of(step);
+    const std::string_view line(buffer_.data() + begin_, read_ - begin_);
+    note_ = line.size() <= longest_note ? line.substr(0, line.find_first_of("\r\n")) : "";
   }
+  note_.clear();
   if (const Step step = take_request(); step != Step::done) return next_of(step);
   for (const Piece& piece : pieces_)
     arguments_.push_back({{buffer_.data() + begin_ + piece.offset, piece.size}, nullptr});

@@ -1,9 +1,9 @@
 // Reads requests from a log file, in the form in which the server writes them.
 //
 // It accepts only that form: arrays of bulk strings. Lines that begin with '#' between two
-// requests are skipped (Redis writes the time there). Memory is bounded by the bytes present,
-// whatever lengths the file claims. A file that ends within a request is reported differently from
-// bytes that are no request.
+// requests are no requests (Redis writes the time there, this server its place in the history). Memory is
+// bounded by the bytes present, whatever lengths the file claims. A file that ends within a request is
+// reported differently from bytes that are no request.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,12 @@ class LogReader {
   Next next();
   // Valid after Next::request, until the next call.
   Arguments arguments() const { return arguments_; }
+  // The last such line, if no request followed it. Longer ones than a note is are dropped.
+  const std::string& note() const { return note_; }
   // How many bytes of the file were complete requests.
   std::uint64_t whole_bytes() const { return whole_; }
 
+  static constexpr std::size_t longest_note = 256;
   static constexpr std::size_t longest_word = std::size_t{4} << 30;
   static constexpr std::int64_t most_words = 1 << 30;
 
@@ -51,6 +54,7 @@ class LogReader {
   std::size_t read_ = 0;    // end of the parsed bytes
   std::size_t filled_ = 0;  // end of the bytes from the source
   std::uint64_t whole_ = 0;
+  std::string note_;
   std::vector<Piece> pieces_;
   std::vector<Argument> arguments_;
 };

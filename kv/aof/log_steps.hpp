@@ -44,6 +44,7 @@ class LogSteps {
   // Next::step: up to the start of that step.
   std::uint64_t whole_bytes() const { return whole_; }
   std::uint64_t bytes_read() const { return reader_.whole_bytes(); }
+  const std::string& note() const { return reader_.note(); }
   // After Next::wrong: the problem and its byte.
   const std::string& error() const { return error_; }
 

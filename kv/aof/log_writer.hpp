@@ -48,6 +48,8 @@ class LogWriter final : public EffectListener {
   void end();
 
   void effect(int db, std::string_view request) override;
+  // Adds a line that is no request; it ends with a line end.
+  void add_note(std::string_view line) { gathered_ += line; }
 
   bool anything_gathered() const { return !gathered_.empty(); }
   // Writes the gathered bytes now; false: that failed.

@@ -30,6 +30,8 @@ class Replay {
   std::uint64_t whole_bytes() const { return steps_.whole_bytes(); }
   std::uint64_t bytes_read() const { return steps_.bytes_read(); }
   std::uint64_t requests() const { return requests_; }
+  // What the file says behind its last request; see LogReader.
+  const std::string& note() const { return steps_.note(); }
   // After Outcome::failed.
   const std::string& error() const { return error_; }
 

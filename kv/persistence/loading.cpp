@@ -54,7 +54,7 @@ class StoreTarget final : public rdb::Target {
   void coming(std::string_view key) override { db_->prefetch(key); }
   std::string record(std::string_view key, Value value, const rdb::About& about) override {
     const bool is_past = about.expires_at_ms && *about.expires_at_ms <= server_.now_ms;
-    if (is_past && expired_ == Expired::dropped) {
+    if (is_past && expired_ == Expired::dropped && !has_place_in_history()) {
       ++server_.loaded.expired;
       return {};
     }
@@ -83,19 +83,23 @@ class StoreTarget final : public rdb::Target {
     report_.tell();
     return go_on_();
   }
-  // Everything is loaded. A server that follows another now needs only the later part of its history.
+  // Everything is loaded.
   void go_on_in_history() const {
-    repl::History& history = server_.replication->history();
-    const bool follows = !server_.settings.replicaof.empty();
-    if (!follows || history.kept() || history_.size() != repl::History::id_size || position_ < 0) return;
-    history.adopt(history_, position_);
+    if (!has_place_in_history()) return;
     const auto databases = static_cast<std::int64_t>(server_.databases.size());
-    if (stream_database_ < databases)
-      history.database = static_cast<int>(std::max<std::int64_t>(stream_database_, -1));
-    server_.log(LogLevel::notice, "the primary will be asked for what came after the snapshot");
+    const int database =
+        stream_database_ < databases ? static_cast<int>(std::max<std::int64_t>(stream_database_, -1)) : -1;
+    server_.replication->restore_history({history_, position_, database});
   }
 
  private:
+  // Replicas may have the same history, and expect a DEL of each key that expires from here on.
+  bool has_place_in_history() const {
+    return existing_ == Existing::refused && !server_.settings.appendonly &&
+           !server_.replication->history().kept() && history_.size() == repl::History::id_size &&
+           position_ >= 0;
+  }
+
   Server& server_;
   LoadingReport report_{server_};
   Expired expired_;
@@ -135,7 +139,7 @@ std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int 
     return std::unexpected("cannot read " + path + ": " + std::strerror(source.problem()));
   if (!done && done.error().kind == rdb::Error::Kind::stopped) return SnapshotRead{LoadResult::stopped};
   if (!done) return std::unexpected(path + " is not loaded: " + done.error().what);
-  if (!server.settings.appendonly) target.go_on_in_history();
+  target.go_on_in_history();
   return SnapshotRead{LoadResult::loaded, *done};
 }
 

@@ -17,6 +17,13 @@
 
 namespace weir::kv::repl {
 
+// A moment of a history, in which all data was as it was saved.
+struct PlaceInHistory {
+  std::string id;
+  std::int64_t position = 0;
+  int database = -1;  // see History
+};
+
 class History {
  public:
   static constexpr std::size_t block_size = std::size_t{64} << 10;

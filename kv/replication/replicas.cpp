@@ -156,6 +156,10 @@ void Replicas::leave(Client& client) {
   if (full_sync_->for_nobody()) abandon_full_sync();
 }
 
+void Replicas::alone_from_now() {
+  if (all_.empty()) alone_since_ms_ = server_.steady_ms;
+}
+
 void Replicas::close_all() {
   while (!all_.empty()) close(*all_.back(), "what it has is not what this server has from now on");
 }

@@ -74,6 +74,7 @@ class Replicas {
   void wait_for(const Client& client);
   // When the last replica left; 0: there are replicas.
   std::int64_t alone_since_ms() const { return alone_since_ms_; }
+  void alone_from_now();
 
   // Memory of the replicas' queues, of a snapshot on its way there, and of what the history keeps beyond
   // repl-backlog-size because a replica is behind.

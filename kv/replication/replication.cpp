@@ -33,6 +33,20 @@ void Replication::keep_history() {
   listen(!follows());
 }
 
+void Replication::restore_history(const PlaceInHistory& place) {
+  history_.adopt(place.id, place.position);
+  if (!server_.settings.replicaof.empty()) {
+    history_.database = place.database;
+    server_.log(LogLevel::notice, "the primary will be asked for what came after the snapshot");
+    return;
+  }
+  history_.rename(server_.random_id());
+  keep_history();
+  replicas_.alone_from_now();
+  watch_clock();
+  server_.log(LogLevel::notice, "replicas that have all of the snapshot can go on from here");
+}
+
 void Replication::stop_history() {
   listen(false);
   history_.stop(server_.random_id());

@@ -39,6 +39,10 @@ class Replication final : private EffectListener {
 
   // From now on changes are appended to the history.
   void keep_history();
+  // The data that was loaded at the start is that of this place. A server that follows another asks it for
+  // what came later. Any other continues the history under an id of its own, because others may have
+  // continued it as well; its replicas of before need nothing but what comes now.
+  void restore_history(const PlaceInHistory& place);
   // A published message changes no data, but replicas must publish it, too.
   void published(int db, Arguments words);
 

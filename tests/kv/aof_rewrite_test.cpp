@@ -156,6 +156,26 @@ TEST(AofTurnedOn, while_there_is_data_keeps_that_too) {
   EXPECT_EQ(state_after_restart(folder), before);
 }
 
+TEST(AofTurnedOn, is_whole_if_the_server_ends_at_once) {
+  const ScratchFolder folder;
+  std::string before;
+  {
+    Settings settings = keeping(folder);
+    settings.appendonly = false;
+    RunningServer server(std::move(settings));
+    WireClient client = server.connect();
+    fill(client, 100);
+    before = state_of(server);
+    const bool begun = server.run([](Server& s) {
+      const bool on = s.append_only->turn_on().has_value();
+      s.append_only->end_as_planned();
+      return on;
+    });
+    EXPECT_TRUE(begun);
+  }
+  EXPECT_EQ(state_after_restart(folder), before);
+}
+
 TEST(AofTurnedOn, again_begins_anew) {
   const ScratchFolder folder;
   std::string before;
