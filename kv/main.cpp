@@ -22,6 +22,7 @@
 #include "kv/gateway/router.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/primary_link.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
@@ -234,9 +235,12 @@ int run(StartOptions options, const char* program) {
       if (error) return;
       server.log(LogLevel::warning,
                  std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
-      if (server.snapshots->before_end(EndWish::as_configured)) return stop();
-      server.log(LogLevel::warning, "not stopped, as the data is not saved; SHUTDOWN NOSAVE stops it");
-      wait_for_signal();
+      server.refresh_time();
+      // The second SIGINT comes from somebody who waits at a terminal.
+      repl::Shutdown& shutdown = server.replication->shutdown();
+      const bool insists = shutdown.waits() && number == SIGINT;
+      if (shutdown.begin({.now = insists}) != repl::Shutdown::Begun::stopped) wait_for_signal();
+      server.end_round();
     });
   };
   wait_for_signal();

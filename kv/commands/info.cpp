@@ -89,6 +89,8 @@ void server_section(const Server& server, Fields& field) {
   field("executable", server.surroundings.executable);
   field("config_file", server.surroundings.config_file);
   field("io_threads_active", 0);
+  if (const repl::Shutdown& shutdown = server.replication->shutdown(); shutdown.waits())
+    field("shutdown_in_milliseconds", shutdown.left_ms());
 }
 
 void clients_section(const Server& server, Fields& field) {

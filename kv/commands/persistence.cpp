@@ -1,6 +1,7 @@
 // Snapshots on the disk, and the shutdown of the server, which takes one.
 #include "kv/commands/command.hpp"
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -62,13 +63,21 @@ bool read_words(const Call& call, ShutdownWords& words) {
 void shutdown(const Call& call) {
   ShutdownWords words;
   if (!read_words(call, words)) return;
-  if (words.abort) return call.reply.error("ERR No shutdown in progress.");
+  repl::Shutdown& shutdown = call.server.replication->shutdown();
+  if (words.abort)
+    return shutdown.abort() ? call.reply.ok() : call.reply.error("ERR No shutdown in progress.");
   call.server.log(LogLevel::warning, "a client asked for SHUTDOWN");
   const auto wish = words.save ? EndWish::save : words.nosave ? EndWish::nothing : EndWish::as_configured;
-  if (!call.server.snapshots->before_end(wish) && !words.force)
-    return call.reply.error("ERR Errors trying to SHUTDOWN. Check logs.");
-  call.client.close_after_reply = true;
-  if (call.server.surroundings.stop) call.server.surroundings.stop();
+  const repl::Shutdown::Order order{wish, words.now, words.force};
+  switch (shutdown.begin(order)) {
+    case repl::Shutdown::Begun::stopped:
+      call.client.close_after_reply = true;
+      return;
+    case repl::Shutdown::Begun::waits:
+      return call.server.wait_for(call, {}, 0, NullForm::single);
+    case repl::Shutdown::Begun::failed:
+      return call.reply.error(repl::Shutdown::failed);
+  }
 }
 
 }  // namespace

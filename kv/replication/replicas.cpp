@@ -144,6 +144,7 @@ void Replicas::acknowledged(Client& client, std::int64_t position, std::int64_t 
     fill(client);
   }
   if (!waiting_.empty()) answer_waiting();
+  if (on_moved) on_moved();
 }
 
 void Replicas::leave(Client& client) {
@@ -151,13 +152,30 @@ void Replicas::leave(Client& client) {
   if (client.replica == nullptr || !client.replica->follows()) return;
   std::erase(all_, &client);
   if (all_.empty()) alone_since_ms_ = server_.steady_ms;
-  if (full_sync_ == nullptr) return;
-  full_sync_->leave(client);
-  if (full_sync_->for_nobody()) abandon_full_sync();
+  if (full_sync_ != nullptr) {
+    full_sync_->leave(client);
+    if (full_sync_->for_nobody()) abandon_full_sync();
+  }
+  if (on_moved) on_moved();
+}
+
+void Replicas::let_history_rest(bool rests) {
+  if (rests && !history_rests_ && history_.kept() && !history_.of_primary) history_.append(get_ack);
+  history_rests_ = rests;
 }
 
 void Replicas::alone_from_now() {
   if (all_.empty()) alone_since_ms_ = server_.steady_ms;
+}
+
+std::vector<Client*> Replicas::lagging(std::int64_t position) const {
+  std::vector<Client*> all;
+  std::ranges::copy_if(all_, std::back_inserter(all), [position](const Client* client) {
+    const Replica& replica = *client->replica;
+    const bool never_confirms = replica.wants_only_data || replica.asked_the_old_way;
+    return !never_confirms && replica.acknowledged < position;
+  });
+  return all;
 }
 
 void Replicas::close_all() {
@@ -188,7 +206,8 @@ void Replicas::drained(Client& client) {
 
 void Replicas::pass_on() {
   const bool own = !history_.of_primary;
-  if (std::exchange(asks_for_acknowledgement_, false) && own && !all_.empty()) history_.append(get_ack);
+  if (std::exchange(asks_for_acknowledgement_, false) && own && !all_.empty() && !history_rests_)
+    history_.append(get_ack);
   std::int64_t wanted_from = history_.end() - server_.settings.repl_backlog_size;
   for (std::size_t i = 0; i < all_.size();) {
     Client& client = *all_[i];
@@ -268,7 +287,7 @@ void Replicas::look_at_clock() {
   begin_full_sync();
   if (server_.steady_ms - pinged_ms_ >= server_.settings.repl_ping_replica_period_s * 1000) {
     pinged_ms_ = server_.steady_ms;
-    if (history_.kept() && !history_.of_primary) history_.append(ping);
+    if (history_.kept() && !history_.of_primary && !history_rests_) history_.append(ping);
   }
 }
 

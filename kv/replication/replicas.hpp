@@ -75,6 +75,12 @@ class Replicas {
   // When the last replica left; 0: there are replicas.
   std::int64_t alone_since_ms() const { return alone_since_ms_; }
   void alone_from_now();
+  // The replicas that have not confirmed the history up to `position`, though they are to.
+  std::vector<Client*> lagging(std::int64_t position) const;
+  // A resting history gets no more pings and questions of this server, so that a replica can have all of it.
+  // The last question is for that.
+  void let_history_rest(bool rests);
+  std::function<void()> on_moved;  // a replica has confirmed something, or has left; may be empty
 
   // Memory of the replicas' queues, of a snapshot on its way there, and of what the history keeps beyond
   // repl-backlog-size because a replica is behind.
@@ -110,6 +116,7 @@ class Replicas {
   asio::steady_timer turn_timer_;
   absl::flat_hash_set<std::uint64_t> waiting_;  // clients in WAIT or WAITAOF; some may have continued
   bool asks_for_acknowledgement_ = false;
+  bool history_rests_ = false;
   std::int64_t pinged_ms_ = 0;
   std::int64_t alone_since_ms_ = 0;
   std::uint64_t full_syncs_ = 0, partial_syncs_ = 0, refused_partial_syncs_ = 0;

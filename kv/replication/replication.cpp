@@ -19,7 +19,10 @@ Replication::Replication(ServerCommon& server, ServerWhole& whole, Effects& effe
       blocking_(blocking),
       history_(server.history),
       replicas_(server, whole, blocking, snapshots, [this] { keep_history(); }),
-      clock_timer_(server.io) {}
+      shutdown_(server, whole, blocking, snapshots, replicas_),
+      clock_timer_(server.io) {
+  replicas_.on_moved = [this] { shutdown_.replica_moved(); };
+}
 
 Replication::~Replication() { listen(false); }
 
@@ -109,6 +112,7 @@ void Replication::retire_link() {
 }
 
 void Replication::shut_down() {
+  shutdown_.cancel();
   if (link_ != nullptr) link_->close();
 }
 

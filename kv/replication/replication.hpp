@@ -19,6 +19,7 @@
 #include "kv/replication/history.hpp"
 #include "kv/replication/primary.hpp"
 #include "kv/replication/replicas.hpp"
+#include "kv/replication/shutdown.hpp"
 
 namespace weir::kv {
 struct Call;
@@ -36,6 +37,7 @@ class Replication final : private EffectListener {
   const Replicas& replicas() const { return replicas_; }
   History& history() { return history_; }
   const History& history() const { return history_; }
+  Shutdown& shutdown() { return shutdown_; }
 
   // From now on changes are appended to the history.
   void keep_history();
@@ -90,6 +92,7 @@ class Replication final : private EffectListener {
   Blocking& blocking_;
   History& history_;
   Replicas replicas_;
+  Shutdown shutdown_;
   asio::steady_timer clock_timer_;
   bool clock_is_watched_ = false;
   bool listens_ = false;                        // registered with Effects

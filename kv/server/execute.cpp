@@ -33,7 +33,10 @@ bool allowed_while_subscribed(const Command& command) {
 // Whether the command runs even while a script has the server to itself.
 bool runs_beside_script(const Command& command, Arguments arguments) {
   if (!command.has(flag::allow_busy)) return false;
-  return command.name != "shutdown" || (arguments.size() > 1 && is_word(arguments[1].text, "nosave"));
+  const auto lets_it_run = [](const Argument& word) {
+    return is_word(word.text, "nosave") || is_word(word.text, "abort");
+  };
+  return command.name != "shutdown" || std::ranges::any_of(arguments.subspan(1), lets_it_run);
 }
 
 // Likewise while others wait for the script: whether the server lives can be asked at any time.

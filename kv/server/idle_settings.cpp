@@ -58,7 +58,6 @@ const std::array idle_specs{
     idle("replica-lazy-flush", Form::yes_no, "no", "slave-lazy-flush"),
     idle("sanitize-dump-payload", Form::text, "no"),
     idle("set-proc-title", Form::yes_no, "yes"),
-    idle("shutdown-timeout", Form::number, "10"),
     idle("tls-session-cache-size", Form::number, "20480"),
     idle("tls-session-cache-timeout", Form::number, "300"),
     idle("tls-session-caching", Form::yes_no, "yes"),

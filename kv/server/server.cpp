@@ -162,15 +162,27 @@ UncountedMemory Server::uncounted_memory() const {
 }
 
 void Server::pause(std::int64_t until_ms, Paused what) {
-  if (!pause_.begin(until_ms, what, steady_ms)) return;
-  for (const auto& db : databases) db->keep_expired(true);
-  arm_timer();
+  if (pause_.begin(until_ms, what, steady_ms)) pause_changed();
 }
 
 void Server::end_pause() {
   pause_.end();
-  for (const auto& db : databases) db->keep_expired(replication->follows());
-  for (const auto& [id, client] : clients) client->will_resume();
+  pause_changed();
+}
+
+void Server::hold_writes(HeldFor what) {
+  pause_.hold_writes(what);
+  pause_changed();
+}
+
+void Server::let_writes(HeldFor what) {
+  pause_.let_writes(what);
+  pause_changed();
+}
+
+void Server::pause_changed() {
+  for (const auto& db : databases) db->keep_expired(replication->follows() || pause_.any());
+  for (const auto& [id, client] : clients) client->will_resume();  // those still held back wait on
   migrations->look_at_clock();
   arm_timer();
 }

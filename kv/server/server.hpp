@@ -96,6 +96,8 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void end_pause();
   std::string_view write_refusal() const override;
   bool paused() const override { return pause_.any(); }
+  void hold_writes(HeldFor what) override;
+  void let_writes(HeldFor what) override;
 
   void end_round() override;
   void keep_effects() override;
@@ -142,6 +144,7 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void close_because(Client& client, const std::string& why);
   bool protects_from(const Connection& connection) const;
   void close_idle();
+  void pause_changed();
   void go_on(std::uint64_t client);
   std::int64_t next_expiry_look_ms() const;
   void expire_due();

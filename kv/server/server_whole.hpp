@@ -1,6 +1,7 @@
 // What parts of the server ask of it as a whole.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "kv/resp/request.hpp"
@@ -9,6 +10,7 @@ namespace weir::kv {
 
 class Client;
 struct Command;
+enum class HeldFor : std::uint8_t;  // client_pause.hpp
 
 class ServerWhole {
  public:
@@ -24,8 +26,11 @@ class ServerWhole {
   virtual void arm_timer() = 0;
   // Why clients may not change the data now that others replicate it; empty: they may.
   virtual std::string_view write_refusal() const = 0;
-  // Whether CLIENT PAUSE is in force.
+  // Whether CLIENT PAUSE is in force, or writes are held back.
   virtual bool paused() const = 0;
+  // Holds clients' writes back, and whatever else changes data by itself, until they are let go.
+  virtual void hold_writes(HeldFor what) = 0;
+  virtual void let_writes(HeldFor what) = 0;
 
  protected:
   ~ServerWhole() = default;

@@ -112,7 +112,8 @@ struct Settings {
   std::string logfile, pidfile, dir = ".";
   int loglevel = 2;  // debug, verbose, notice, warning
   bool daemonize = false;
-  int enable_debug_command = 0;  // no, yes, local
+  std::int64_t shutdown_timeout_s = 10;  // 0: does not wait for replicas
+  int enable_debug_command = 0;          // no, yes, local
   // Snapshots.
   std::string save;  // save points in the form that read_save_points() reads
   bool save_given = false;

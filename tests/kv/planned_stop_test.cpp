@@ -1,5 +1,5 @@
-// A server that was stopped as planned goes on where it was. weir-server and Debian's redis-server as
-// programs, in either role.
+// A planned stop costs nothing: a primary waits for its replicas, and goes on after its restart where it was.
+// weir-server and Debian's redis-server as programs, in either role.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -91,6 +91,40 @@ class Node {
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
+}
+
+void await_size(Node& node, const std::string& size) {
+  WireClient client = node.connect();
+  while (client.call({"DBSIZE"}) != ':' + size + "\r\n") std::this_thread::yield();
+}
+
+TEST(PlannedStop, loses_no_write_that_a_replica_has_not_got_yet) {
+  const struct {
+    Kind replica;
+    bool by_signal;
+  } rows[] = {{Kind::weir, true}, {Kind::weir, false}, {Kind::redis, true}};
+  for (const auto& row : rows) {
+    Node primary(Kind::weir);
+    Node replica(row.replica, primary.as_primary());
+    WireClient client = primary.connect();
+    client.call({"SET", "first", "1"});
+    await_replicas(client);
+    replica.signal(SIGSTOP);
+    const std::string large(500'000, 'x');
+    for (int i = 0; i < 40; ++i) client.call({"SET", 'k' + std::to_string(i), large});
+    client.call({"SET", "last", "1"});
+    if (row.by_signal) {
+      primary.signal(SIGTERM);
+    } else {
+      primary.connect().send("SHUTDOWN\r\n");
+    }
+    while (client.call({"INFO", "server"}).find("shutdown_in_milliseconds:") == std::string::npos)
+      std::this_thread::yield();
+    replica.signal(SIGCONT);
+    EXPECT_EQ(primary.exit_code(), 0);
+    await_size(replica, "42");
+    EXPECT_EQ(replica.connect().call({"GET", "last"}), "$1\r\n1\r\n");
+  }
 }
 
 TEST(PlannedStop, of_a_primary_costs_no_replica_a_snapshot) {

@@ -40,6 +40,7 @@ class RunningServer {
       log_.append(text).append(1, '\n');
     };
     surroundings.seed = 4711;
+    surroundings.stop = [this] { asked_to_stop_ = true; };
     surroundings.disk = std::move(disk);
     server_ = std::make_unique<Server>(io_, std::move(settings), std::move(surroundings));
     path_ = server_->settings.unixsocket;
@@ -75,6 +76,9 @@ class RunningServer {
     server_.reset();
   }
 
+  // Whether the server has decided to end; here it goes on.
+  bool asked_to_stop() const { return asked_to_stop_; }
+
   void advance_ms(std::int64_t ms) { offset_us_ += ms * 1000; }
   // Sets the clock of the system: time of the day jumps, and nothing else.
   void set_clock_by_ms(std::int64_t ms) { set_by_us_ += ms * 1000; }
@@ -106,6 +110,7 @@ class RunningServer {
   std::atomic<std::int64_t> offset_us_ = 0;
   std::atomic<std::int64_t> stopped_us_ = 0;  // 0: it runs
   std::atomic<std::int64_t> set_by_us_ = 0;
+  std::atomic<bool> asked_to_stop_ = false;
   std::mutex log_mutex_;
   std::string log_;
   std::unique_ptr<Server> server_;
