@@ -137,6 +137,8 @@ constexpr CommandSyntax table[] = {
     {"expireat", "1.2.0", "O(1)",
      "key:k#0 unix-time-seconds:u condition:o@7.0.0?(nx:t=NX xx:t=XX gt:t=GT lt:t=LT)"},
     {"expiretime", "7.0.0", "O(1)", "key:k#0"},
+    {"failover", "6.2.0", "O(1)",
+     "target:b=TO?(host port:i force:t=FORCE?) abort:t=ABORT? milliseconds:i=TIMEOUT?"},
     {"fcall", "7.0.0", "", "function numkeys:i key:k#0?* arg?*"},
     {"fcall_ro", "7.0.0", "", "function numkeys:i key:k#0?* arg?*"},
     {"flushall", "1.0.0", "O(N)", "async:o?(async:t=ASYNC@4.0.0 sync:t=SYNC@6.2.0)"},

@@ -74,13 +74,33 @@ bool may_follow(const Call& call) {
     call.reply.error("NOMASTERLINK Can't SYNC while not connected with my master");
     return false;
   }
+  if (call.server.replication->failover().under_way()) {
+    call.reply.error("NOMASTERLINK Can't SYNC while failing over");
+    return false;
+  }
   call.server.replication->watch_clock();
+  return true;
+}
+
+// "PSYNC id position FAILOVER": this server's primary asks it to take over. Returns false after replying with
+// an error.
+bool take_over(const Call& call) {
+  repl::Replication& replication = *call.server.replication;
+  if (!replication.follows()) return call.reply.error("ERR PSYNC FAILOVER can't be sent to a master."), false;
+  if (call[1] != replication.history().id())
+    return call.reply.error("ERR PSYNC FAILOVER replid must match my replid."), false;
+  call.server.log(LogLevel::notice, "the primary asks this server to take over (" +
+                                        call.client.connection().peer_address() + ')');
+  replication.stop_following();
   return true;
 }
 
 void psync(const Call& call) {
   std::int64_t number = 0;
-  if (!call.integer(2, number) || !may_follow(call)) return;
+  if (!call.integer(2, number)) return;
+  const bool hands_over = call.count() > 3 && is_word(call[3], "FAILOVER") && !call.client.is_replica();
+  if (hands_over && !take_over(call)) return;
+  if (!may_follow(call)) return;
   // The protocol counts from 1 and writes "? -1" for no history.
   const bool has_something = call[1] != "?" && number > 0;
   call.server.replication->replicas().follow(call.client, has_something ? call[1] : std::string_view(),
@@ -96,6 +116,8 @@ void sync(const Call& call) {
 // REPLICAOF HOST PORT, REPLICAOF NO ONE.
 void replicaof(const Call& call) {
   repl::Replication& replication = *call.server.replication;
+  if (replication.failover().under_way())
+    return call.reply.error("ERR REPLICAOF not allowed while failing over.");
   if (is_word(call[1], "NO") && is_word(call[2], "ONE")) {
     replication.stop_following();
     return call.reply.ok();
@@ -109,6 +131,47 @@ void replicaof(const Call& call) {
     return call.reply.simple("OK Already connected to specified master");
   repl::follow_primary(call.server, std::move(address));
   call.reply.ok();
+}
+
+// Returns false after replying with an error.
+bool read_failover(const Call& call, repl::Failover::Order& order) {
+  for (std::size_t i = 1; i < call.count(); ++i) {
+    const std::size_t more = call.count() - 1 - i;
+    if (is_word(call[i], "TIMEOUT") && more >= 1 && order.timeout_ms == 0) {
+      if (!call.integer(++i, order.timeout_ms)) return false;
+      if (order.timeout_ms <= 0)
+        return call.reply.error("ERR FAILOVER timeout must be greater than 0"), false;
+    } else if (is_word(call[i], "TO") && more >= 2 && !order.to) {
+      std::int64_t port = 0;
+      if (!call.integer(i + 2, port)) return false;
+      if (!repl::PrimaryAddress::may_be_host(call[i + 1]))
+        return call.reply.error("ERR Invalid master host"), false;
+      order.to = {std::string(call[i + 1]), static_cast<std::uint16_t>(port)};
+      i += 2;
+    } else if (is_word(call[i], "FORCE") && !order.force) {
+      order.force = true;
+    } else {
+      return call.syntax_error(), false;
+    }
+  }
+  return true;
+}
+
+// FAILOVER [TO host port [FORCE]] [TIMEOUT ms], FAILOVER ABORT.
+void failover(const Call& call) {
+  repl::Replication& replication = *call.server.replication;
+  repl::Failover& failover = replication.failover();
+  if (call.count() == 2 && is_word(call[1], "ABORT"))
+    return failover.abort() ? call.reply.ok() : call.reply.error("ERR No failover in progress.");
+  repl::Failover::Order order;
+  if (!read_failover(call, order)) return;
+  if (!failover.under_way() && replication.follows())
+    return call.reply.error("ERR FAILOVER is not valid when server is a replica.");
+  const repl::Failover::Role role{
+      [&server = call.server](repl::PrimaryAddress to) { repl::follow_primary(server, std::move(to)); },
+      [&replication] { replication.stop_following(); }};
+  const std::string_view error = failover.begin(std::move(order), role);
+  error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 
 void role(const Call& call) { call.server.replication->reply_role(call); }
@@ -152,6 +215,8 @@ std::span<const Command> replication_commands() {
        "Follows another server, or none."},
       {"slaveof", 3, admin | noscript | stale | no_async_loading, 0, 0, 0, replicaof, "server",
        "Follows another server, or none."},
+      {"failover", -1, admin | noscript | stale, 0, 0, 0, failover, "server",
+       "Changes places with a replica that has everything."},
       {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
        "Says what the server is to others."},
       {"wait", 3, noscript, 0, 0, 0, wait, "generic", "Waits until replicas have what the client changed."},

@@ -54,6 +54,7 @@ void Greeting::next() {
     case Step::abilities:
       step_ = Step::psync;
       if (self_.history.empty()) return say({"PSYNC", "?", "-1"});
+      if (self_.failover) return say({"PSYNC", self_.history, self_.position + 1, "FAILOVER"});
       return say({"PSYNC", self_.history, self_.position + 1});
     case Step::psync:
       return;

@@ -22,6 +22,7 @@ class Greeting {
     std::string address;         // empty: the source address of the connection
     std::string history;         // the history it already has; empty: none
     std::int64_t position = 0;   // its position in that history
+    bool failover = false;       // asks the other to take over
   };
   enum class Outcome : std::uint8_t {
     goes_on,    // say() has more to send, or wait for the primary
@@ -39,6 +40,9 @@ class Greeting {
 
   // A primary that is busy with its snapshot sends empty lines to show that it is still there.
   bool may_wait() const { return step_ == Step::psync; }
+
+  // Whether the other has been asked to take over.
+  bool asked_to_take_over() const { return self_.failover && step_ == Step::psync; }
 
   const std::string& error() const { return error_; }
   const std::string& history() const { return history_; }

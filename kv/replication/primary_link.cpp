@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t link_turn_us = 500;
 constexpr std::int64_t rest_us = 5000;
+constexpr std::string_view already_primary = "PSYNC FAILOVER can't be sent to a master.";
 constexpr std::size_t kept_capacity = std::size_t{64} << 10;
 
 std::uint16_t announced_port(const Server& server) {
@@ -77,7 +78,8 @@ void PrimaryLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
   const Settings& settings = server_.settings;
   greeting_.emplace(Greeting::Self{settings.masteruser, settings.masterauth, announced_port(server_),
                                    settings.replica_announce_ip,
-                                   history_.kept() ? history_.id() : std::string(), history_.end()});
+                                   history_.kept() ? history_.id() : std::string(), history_.end(),
+                                   server_.replication->failover().in_progress() && !took_over_});
   connection_->start(*this);
   send(greeting_->say());
   server_.end_round();
@@ -103,7 +105,10 @@ void PrimaryLink::received(std::span<const char> bytes) {
   if (!works_soon_) work();
 }
 
-void PrimaryLink::lost(std::string_view why) { break_off("the link is lost: " + std::string(why)); }
+void PrimaryLink::lost(std::string_view why) {
+  lost_answer_ |= greeting_ && greeting_->asked_to_take_over();
+  break_off("the link is lost: " + std::string(why));
+}
 
 void PrimaryLink::done_with(std::size_t bytes) {
   done_ += bytes;
@@ -147,12 +152,15 @@ void PrimaryLink::greet() {
     switch (greeting_->take(line)) {
       case Greeting::Outcome::goes_on:
         send(greeting_->say());
+        if (greeting_->asked_to_take_over()) server_.replication->failover().asked();
         break;
       case Greeting::Outcome::refused:
-        return break_off(greeting_->error());
+        return refused();
       case Greeting::Outcome::full:
+        server_.replication->failover().accepted();
         return begin_loading();
       case Greeting::Outcome::continues:
+        server_.replication->failover().accepted();
         server_.log(LogLevel::notice, "the primary goes on where it was left");
         if (greeting_->history() != history_.id()) {
           history_.rename(greeting_->history());
@@ -161,6 +169,15 @@ void PrimaryLink::greet() {
         return begin_following();
     }
   }
+}
+
+void PrimaryLink::refused() {
+  const std::string why = greeting_->error();
+  const bool was_to_take_over = greeting_->asked_to_take_over();
+  // It has taken over already, and that answer was lost.
+  took_over_ = was_to_take_over && lost_answer_ && why.ends_with(already_primary);
+  break_off(why);
+  if (was_to_take_over && !took_over_) server_.replication->failover().refused(why);
 }
 
 void PrimaryLink::begin_loading() {

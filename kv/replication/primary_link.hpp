@@ -68,6 +68,7 @@ class PrimaryLink final : public Primary, private Session {
   void dial();
   void dialled(Opened<std::unique_ptr<Connection>> outcome);
   void greet();
+  void refused();
   void begin_loading();
   void load();
   void loaded();
@@ -92,6 +93,8 @@ class PrimaryLink final : public Primary, private Session {
   std::string input_;
   std::size_t done_ = 0;  // processed bytes of input_
   std::optional<Greeting> greeting_;
+  bool lost_answer_ = false;  // of the other, when it was asked to take over
+  bool took_over_ = false;    // all the same
   SnapshotFrame frame_;
   std::unique_ptr<SnapshotLoad> load_;
   std::unique_ptr<Applier> applier_;

@@ -22,6 +22,14 @@ constexpr std::string_view get_ack = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1
 
 }  // namespace
 
+std::string replica_address(const Client& replica) {
+  if (!replica.replica->address.empty()) return replica.replica->address;
+  std::string peer = replica.connection().peer_address();
+  peer.resize(std::min(peer.size(), peer.rfind(':')));
+  if (peer.starts_with('[') && peer.ends_with(']')) peer = peer.substr(1, peer.size() - 2);
+  return peer;
+}
+
 Replicas::Replicas(ServerCommon& server, ServerWhole& whole, Blocking& blocking, Snapshots& snapshots,
                    std::function<void()> keep_history)
     : server_(server),

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,9 @@ class Snapshots;
 }  // namespace weir::kv
 
 namespace weir::kv::repl {
+
+// The address where a replica listens: as it reported, or its source address without that port.
+std::string replica_address(const Client& replica);
 
 class Replicas {
  public:

@@ -19,9 +19,13 @@ Replication::Replication(ServerCommon& server, ServerWhole& whole, Effects& effe
       blocking_(blocking),
       history_(server.history),
       replicas_(server, whole, blocking, snapshots, [this] { keep_history(); }),
+      failover_(server, whole, replicas_),
       shutdown_(server, whole, blocking, snapshots, replicas_),
       clock_timer_(server.io) {
-  replicas_.on_moved = [this] { shutdown_.replica_moved(); };
+  replicas_.on_moved = [this] {
+    shutdown_.replica_moved();
+    failover_.replica_moved();
+  };
 }
 
 Replication::~Replication() { listen(false); }
@@ -113,6 +117,7 @@ void Replication::retire_link() {
 
 void Replication::shut_down() {
   shutdown_.cancel();
+  failover_.cancel();
   if (link_ != nullptr) link_->close();
 }
 
@@ -190,15 +195,6 @@ std::string_view stage_name(Replica::Stage stage) {
   return "online";
 }
 
-// The address where a replica listens: as it reported, or its source address without that port.
-std::string address_of(const Client& client) {
-  if (!client.replica->address.empty()) return client.replica->address;
-  std::string peer = client.connection().peer_address();
-  peer.resize(std::min(peer.size(), peer.rfind(':')));
-  if (peer.starts_with('[') && peer.ends_with(']')) peer = peer.substr(1, peer.size() - 2);
-  return peer;
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> Replication::facts() const {
@@ -215,12 +211,12 @@ std::vector<std::pair<std::string, std::string>> Replication::facts() const {
     const Replica& replica = *client->replica;
     const bool online = replica.stage == Replica::Stage::online;
     say("slave" + std::to_string(number++),
-        "ip=" + address_of(*client) + ",port=" + std::to_string(replica.port) + ",state=" +
+        "ip=" + replica_address(*client) + ",port=" + std::to_string(replica.port) + ",state=" +
             std::string(stage_name(replica.stage)) + ",offset=" + std::to_string(replica.acknowledged) +
             ",lag=" + std::to_string(online ? (server_.steady_ms - replica.acknowledged_ms) / 1000 : 0) +
             ",link=" + std::string(client->connection().kind()));
   }
-  say("master_failover_state", "no-failover");
+  say("master_failover_state", std::string(failover_.stage_name()));
   say("master_replid", history_.id());
   say("master_replid2",
       history_.previous_id().empty() ? std::string(History::id_size, '0') : history_.previous_id());
@@ -280,7 +276,7 @@ void Replication::reply_role(const Call& call) const {
   for (const Client* client : replicas_.all()) {
     if (client->replica->stage != Replica::Stage::online) continue;
     call.reply.array(3);
-    call.reply.bulk(address_of(*client));
+    call.reply.bulk(replica_address(*client));
     call.reply.bulk(std::to_string(client->replica->port));
     call.reply.bulk(std::to_string(client->replica->acknowledged));
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kv/effects/effects.hpp"
+#include "kv/replication/failover.hpp"
 #include "kv/replication/history.hpp"
 #include "kv/replication/primary.hpp"
 #include "kv/replication/replicas.hpp"
@@ -37,6 +38,7 @@ class Replication final : private EffectListener {
   const Replicas& replicas() const { return replicas_; }
   History& history() { return history_; }
   const History& history() const { return history_; }
+  Failover& failover() { return failover_; }
   Shutdown& shutdown() { return shutdown_; }
 
   // From now on changes are appended to the history.
@@ -92,6 +94,7 @@ class Replication final : private EffectListener {
   Blocking& blocking_;
   History& history_;
   Replicas replicas_;
+  Failover failover_;
   Shutdown shutdown_;
   asio::steady_timer clock_timer_;
   bool clock_is_watched_ = false;

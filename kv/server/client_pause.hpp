@@ -10,7 +10,7 @@ namespace weir::kv {
 
 enum class Paused : std::uint8_t { nothing, writes, everything };
 // What the server holds clients' writes back for.
-enum class HeldFor : std::uint8_t { shutdown };
+enum class HeldFor : std::uint8_t { shutdown, failover };
 
 class ClientPause {
  public:

@@ -1,5 +1,5 @@
-// A planned stop costs nothing: a primary waits for its replicas, and goes on after its restart where it was.
-// weir-server and Debian's redis-server as programs, in either role.
+// A planned stop costs nothing: a primary waits for its replicas, goes on after its restart where it was, and
+// changes places with a replica. weir-server and Debian's redis-server as programs, in either role.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -91,6 +91,11 @@ class Node {
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
+}
+
+void await_fact(Node& node, const std::string& section, const std::string& name, const std::string& value) {
+  WireClient client = node.connect();
+  while (fact(client, section, name) != value) std::this_thread::yield();
 }
 
 void await_size(Node& node, const std::string& size) {
@@ -199,6 +204,63 @@ TEST(UnplannedStop, of_a_primary_costs_its_replicas_a_snapshot) {
     EXPECT_EQ(fact(client, "stats", "sync_full"), "1");
     EXPECT_EQ(replica.connect().call({"DBSIZE"}), client.call({"DBSIZE"}));
   }
+}
+
+struct Places {
+  Kind before, after;
+};
+
+class PlannedFailover : public ::testing::TestWithParam<Places> {};
+
+TEST_P(PlannedFailover, loses_no_write_and_costs_no_snapshot) {
+  Node before(GetParam().before);
+  Node after(GetParam().after, before.as_primary());
+  Node third(Kind::weir, before.as_primary());
+  WireClient writer = before.connect();
+  writer.call({"SET", "other", "1"});
+  await_replicas(writer, "2");
+  WireClient admin = before.connect();
+  EXPECT_EQ(admin.call({"FAILOVER", "TO", "127.0.0.1", after.port()}), "+OK\r\n");
+  std::int64_t counted = 0;
+  for (std::string reply; (reply = writer.call({"INCR", "counter"})).starts_with(':'); ++counted) {
+  }
+  await_fact(after, "replication", "role", "master");
+  await_fact(before, "replication", "master_link_status", "up");
+  EXPECT_EQ(fact(admin, "replication", "role"), "slave");
+  EXPECT_EQ(fact(admin, "replication", "master_failover_state"), "no-failover");
+  WireClient client = after.connect();
+  EXPECT_EQ(client.call({"INCRBY", "counter", "0"}), ':' + std::to_string(counted) + "\r\n");
+  EXPECT_EQ(fact(client, "stats", "sync_full"), "0");
+  client.call({"SET", "late", "1"});
+  await_replicas(client);
+  await_size(third, "3");                             // it follows the old primary on
+  EXPECT_EQ(fact(admin, "stats", "sync_full"), "2");  // those at the beginning
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, PlannedFailover,
+                         ::testing::Values(Places{Kind::weir, Kind::weir}, Places{Kind::weir, Kind::redis},
+                                           Places{Kind::redis, Kind::weir}),
+                         [](const auto& instance) {
+                           const auto name = [](Kind kind) { return kind == Kind::weir ? "weir" : "redis"; };
+                           return std::string(name(instance.param.before)) + "_to_" +
+                                  name(instance.param.after);
+                         });
+
+TEST(RepeatedFailover, goes_there_and_back) {
+  Node one(Kind::weir);
+  Node two(Kind::weir, one.as_primary());
+  Node* primary = &one;
+  Node* replica = &two;
+  for (int i = 0; i < 4; ++i) {
+    WireClient client = primary->connect();
+    client.call({"INCR", "n"});
+    await_replicas(client);
+    EXPECT_EQ(client.call({"FAILOVER"}), "+OK\r\n");
+    await_fact(*replica, "replication", "role", "master");
+    await_fact(*primary, "replication", "master_link_status", "up");
+    std::swap(primary, replica);
+  }
+  EXPECT_EQ(primary->connect().call({"GET", "n"}), "$1\r\n4\r\n");
 }
 
 }  // namespace
