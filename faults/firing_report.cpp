@@ -1,8 +1,10 @@
 #include "faults/firing_report.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <vector>
+
+#include "faults/call_names.hpp"
 
 namespace weir::faults {
 namespace {
@@ -30,40 +32,76 @@ std::string text_of(const Firing& firing) {
          counted(firing.bytes, "byte");
 }
 
-std::string why_never(const PacketFaults& faults, const Packets& wanted, const PacketFaults::Tally& tally) {
-  const std::uint64_t all = faults.packets(Direction::out) + faults.packets(Direction::in);
-  if (wanted.qp && wanted.qp->first > faults.queue_pairs_made())
-    return "the program made " + counted(faults.queue_pairs_made(), "queue pair");
+std::string text_of(const CallFaults::Firing& firing) {
+  std::string text =
+      seconds(firing.at_ns) + "  " + std::string(name_of(firing.call)) + " " + std::to_string(firing.number);
+  if (firing.qp != 0) text += " of QP " + std::to_string(firing.qp);
+  return text;
+}
+
+std::string why_never(const PacketFaults& packets, const Fault& fault, std::uint64_t met) {
+  const std::uint64_t all = packets.packets(Direction::out) + packets.packets(Direction::in);
+  if (begins_by_itself(fault.act)) return "the program ended before";
+  if (fault.where.qp && fault.where.qp->first > packets.queue_pairs_made())
+    return "the program made " + counted(packets.queue_pairs_made(), "queue pair");
+  if (is_about_calls(fault.act)) return counted(met, "call") + " met its conditions";
   if (all == 0)
     return "no packet passed; both ends need --packets or --faults, and 127.0.0.1 stays with shared memory";
-  if (tally.met == 0) return "none of " + counted(all, "packet") + " met its conditions";
-  return counted(tally.met, "packet") + " met its conditions, and none was chosen of them";
+  if (met == 0) return "none of " + counted(all, "packet") + " met its conditions";
+  return counted(met, "packet") + " met its conditions, and none was chosen of them";
+}
+
+struct Outcome {
+  std::uint64_t met = 0, fired = 0;
+  bool begun = false;  // it begins by itself, and has
+  std::vector<std::string> firings = {};
+  bool has_fired() const { return fired != 0 || begun; }
+};
+
+template <typename Tally>
+Outcome outcome_of(const Tally& tally) {
+  Outcome outcome{.met = tally.met, .fired = tally.fired};
+  for (const auto& firing : tally.firings) outcome.firings.push_back(text_of(firing));
+  return outcome;
+}
+
+Outcome outcome_of(const PacketFaults& packets, const CallFaults& calls, std::size_t index,
+                   std::uint64_t now_ns) {
+  const Fault& fault = packets.plan().faults[index];
+  Outcome outcome =
+      is_about_calls(fault.act) ? outcome_of(calls.tallies()[index]) : outcome_of(packets.tallies()[index]);
+  outcome.begun = begins_by_itself(fault.act) && now_ns >= fault.where.from_ns.value_or(0);
+  return outcome;
+}
+
+std::string text_of(const PacketFaults& packets, const Fault& fault, const Outcome& outcome) {
+  if (!outcome.has_fired()) return "never fired: " + why_never(packets, fault, outcome.met) + "\n";
+  std::string text = "fired\n";
+  if (fault.act == Act::down)
+    text = "fired; " + counted(outcome.fired, "packet") + " lost\n";
+  else if (!outcome.begun)
+    text = "fired " + counted(outcome.fired, "time") + "\n";
+  for (const std::string& firing : outcome.firings) text += "    " + firing + "\n";
+  if (outcome.fired > outcome.firings.size())
+    text += "    and " + std::to_string(outcome.fired - outcome.firings.size()) + " more\n";
+  return text;
 }
 
 }  // namespace
 
-std::string report_for_people(const PacketFaults& faults, const Program& program) {
-  const auto tallies = faults.tallies();
-  const auto fired = std::ranges::count_if(tallies, [](const auto& tally) { return tally.fired != 0; });
-  std::string text = "weir faults: " + std::string(program.name) + " (process " +
-                     std::to_string(program.process) + "): " + std::to_string(fired) + " of " +
-                     counted(tallies.size(), "fault") + " fired; " +
-                     counted(faults.packets(Direction::out), "packet") + " left, " +
-                     std::to_string(faults.packets(Direction::in)) + " arrived\n";
-  for (std::size_t i = 0; i < tallies.size(); ++i) {
-    const Fault& fault = faults.plan().faults[i];
-    const PacketFaults::Tally& tally = tallies[i];
-    text += "  " + fault.text + ": ";
-    if (tally.fired == 0) {
-      text += "never fired: " + why_never(faults, fault.packets, tally) + "\n";
-      continue;
-    }
-    text += "fired " + counted(tally.fired, "time") + "\n";
-    for (const Firing& firing : tally.firings) text += "    " + text_of(firing) + "\n";
-    if (tally.fired > tally.firings.size())
-      text += "    and " + std::to_string(tally.fired - tally.firings.size()) + " more\n";
+std::string report_for_people(const PacketFaults& packets, const CallFaults& calls, const Program& program) {
+  const auto& faults = packets.plan().faults;
+  std::uint64_t fired = 0;
+  std::string lines;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const Outcome outcome = outcome_of(packets, calls, i, program.now_ns);
+    fired += outcome.has_fired();
+    lines += "  " + faults[i].text + ": " + text_of(packets, faults[i], outcome);
   }
-  return text;
+  return "weir faults: " + std::string(program.name) + " (process " + std::to_string(program.process) +
+         "): " + std::to_string(fired) + " of " + counted(faults.size(), "fault") + " fired; " +
+         counted(packets.packets(Direction::out), "packet") + " left, " +
+         std::to_string(packets.packets(Direction::in)) + " arrived\n" + lines;
 }
 
 }  // namespace weir::faults

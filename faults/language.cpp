@@ -1,11 +1,12 @@
 #include "faults/language.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <vector>
 
+#include "faults/call_names.hpp"
 #include "faults/packet_kinds.hpp"
+#include "faults/written_values.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::faults {
@@ -16,55 +17,6 @@ using Read = std::expected<void, std::string>;  // the error is a sentence witho
 constexpr std::uint64_t max_psn = 0xffffff;
 constexpr std::uint64_t max_count = 1'000'000'000'000;
 constexpr std::uint64_t max_copies = 16, max_distance = 1000;
-
-// ---- values
-
-std::expected<std::uint64_t, std::string> number(std::string_view word, std::uint64_t most) {
-  std::uint64_t value = 0;
-  const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (word.empty() || read.ec != std::errc{} || read.ptr != word.data() + word.size())
-    return std::unexpected("wants a number, not '" + std::string(word) + "'");
-  if (value > most) return std::unexpected("is at most " + std::to_string(most));
-  return value;
-}
-
-// "5", or "5..9".
-std::expected<Range, std::string> range(std::string_view word, std::uint64_t least, std::uint64_t most) {
-  const std::size_t dots = word.find("..");
-  const auto first = number(word.substr(0, dots), most);
-  if (!first) return std::unexpected(first.error() + (dots == word.npos ? " or a range like 5..9" : ""));
-  const auto last = dots == word.npos ? first : number(word.substr(dots + 2), most);
-  if (!last) return std::unexpected(last.error());
-  if (*first < least) return std::unexpected("counts from " + std::to_string(least));
-  if (*last < *first) return std::unexpected("is a range that ends before it begins");
-  return Range{*first, *last};
-}
-
-// "80us", "1.5ms".
-std::expected<std::uint64_t, std::string> duration(std::string_view word) {
-  double value = 0;
-  const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
-  const std::string_view unit = word.substr(static_cast<std::size_t>(read.ptr - word.data()));
-  constexpr std::pair<std::string_view, double> units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-  const auto found = std::ranges::find(units, unit, &std::pair<std::string_view, double>::first);
-  constexpr double longest_ns = 3600e9;
-  if (read.ec != std::errc{} || found == std::end(units) || !(value >= 0))
-    return std::unexpected("wants a time like 80us, 5ms or 1s, not '" + std::string(word) + "'");
-  if (value * found->second > longest_ns) return std::unexpected("is at most 3600s");
-  return static_cast<std::uint64_t>(value * found->second);
-}
-
-// "0.01" or "1%".
-std::expected<double, std::string> share(std::string_view word) {
-  double value = 0;
-  const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
-  const std::string_view behind = word.substr(static_cast<std::size_t>(read.ptr - word.data()));
-  if (behind == "%") value /= 100;
-  if (read.ec != std::errc{} || (behind != "%" && !behind.empty()) || !(value > 0 && value <= 1))
-    return std::unexpected("wants a share above 0 and up to 1, like 0.01 or 1%, not '" + std::string(word) +
-                           "'");
-  return value;
-}
 
 // Stores a value that was read, or passes on why it was not.
 template <typename Value, typename Into>
@@ -85,16 +37,16 @@ std::vector<std::string_view> names_of(const Items& items) {
 
 Read read_queue_pair(std::string_view value, Fault& fault) {
   if (value == "cm") {
-    fault.packets.qp = Range{management_qp, management_qp};
+    fault.where.qp = Range{management_qp, management_qp};
     return {};
   }
-  return store(range(value, 1, max_count), fault.packets.qp);
+  return store(range(value, 1, max_count), fault.where.qp);
 }
 
 Read read_direction(std::string_view value, Fault& fault) {
   constexpr std::string_view directions[] = {"out", "in", "any"};
-  if (value == "out") fault.packets.direction = Direction::out;
-  if (value == "in") fault.packets.direction = Direction::in;
+  if (value == "out") fault.where.direction = Direction::out;
+  if (value == "in") fault.where.direction = Direction::in;
   if (std::ranges::find(directions, value) != std::end(directions)) return {};
   return std::unexpected("is out, in or any, not '" + std::string(value) + "'" +
                          did_you_mean(value, directions));
@@ -104,7 +56,7 @@ constexpr std::string_view any_kind = "any";
 
 Read read_opcode(std::string_view value, Fault& fault) {
   if (value == any_kind) {
-    fault.packets.kind.reset();
+    fault.where.kind.reset();
     return {};
   }
   auto names = names_of(packet_kinds());
@@ -114,19 +66,37 @@ Read read_opcode(std::string_view value, Fault& fault) {
     return std::unexpected("does not know '" + std::string(value) + "'" + did_you_mean(value, names) +
                            "; weir faults list names them");
   }
-  fault.packets.kind = static_cast<std::uint8_t>(found - names.begin());
+  fault.where.kind = static_cast<std::uint8_t>(found - names.begin());
+  return {};
+}
+
+// A name out of a table of {name, value}.
+template <typename Names>
+auto named(std::string_view value, const Names& table, std::string_view what)
+    -> std::expected<decltype(table.begin()), std::string> {
+  const auto names = names_of(table);
+  const auto found = std::ranges::find(names, value);
+  if (found != names.end()) return table.begin() + (found - names.begin());
+  return std::unexpected("wants " + std::string(what) + ", not '" + std::string(value) + "'" +
+                         did_you_mean(value, names));
+}
+
+Read read_call(std::string_view value, Fault& fault) {
+  const auto found = named(value, call_names(), "a call like ibv_post_send");
+  if (!found) return std::unexpected(found.error());
+  fault.where.call = (*found)->call;
   return {};
 }
 
 Read read_times(std::string_view value, Fault& fault) {
-  if (value != "all") return store(number(value, max_count), fault.packets.times);
-  fault.packets.times = max_count;
+  if (value != "all") return store(number(value, max_count), fault.where.times);
+  fault.where.times = max_count;
   return {};
 }
 
 Read read_every(std::string_view value, Fault& fault) {
-  if (auto read = store(number(value, max_count), fault.packets.every); !read) return read;
-  if (*fault.packets.every == 0) return std::unexpected("counts from 1");
+  if (auto read = store(number(value, max_count), fault.where.every); !read) return read;
+  if (*fault.where.every == 0) return std::unexpected("counts from 1");
   return {};
 }
 
@@ -142,24 +112,25 @@ constexpr ConditionRule condition_rules[] = {
       "the packet sequence number, counted from the queue pair's first; of requests, unless opcode= names "
       "others",
       "psn=5..9"},
-     [](std::string_view value, Fault& fault) { return store(range(value, 0, max_psn), fault.packets.psn); }},
+     [](std::string_view value, Fault& fault) { return store(range(value, 0, max_psn), fault.where.psn); }},
     {{"direction", "out: it leaves this program, in: it arrives (default any)", "direction=out"},
      read_direction},
     {{"opcode", "the kind of packet (default any)", "opcode=ack"}, read_opcode},
-    {{"nth", "of the packets that meet the conditions so far, counted from 1", "nth=100"},
-     [](std::string_view value, Fault& fault) {
-       return store(range(value, 1, max_count), fault.packets.nth);
-     }},
+    {{"call", "what refuse is about: ibv_post_send, ibv_post_recv, ibv_reg_mr, ibv_create_qp and others",
+      "call=ibv_reg_mr"},
+     read_call},
+    {{"nth", "of those that meet the conditions so far, counted from 1", "nth=100"},
+     [](std::string_view value, Fault& fault) { return store(range(value, 1, max_count), fault.where.nth); }},
     {{"every", "each so many of them", "every=50"}, read_every},
     {{"rate", "a share of them, drawn from the seed", "rate=1%"},
-     [](std::string_view value, Fault& fault) { return store(share(value), fault.packets.rate); }},
+     [](std::string_view value, Fault& fault) { return store(share(value), fault.where.rate); }},
     {{"times", "how often at most, or all; with psn= for each packet (default then 1), else in all",
       "times=3"},
      read_times},
     {{"from", "not before this time since the program's NIC was made", "from=12ms"},
-     [](std::string_view value, Fault& fault) { return store(duration(value), fault.packets.from_ns); }},
+     [](std::string_view value, Fault& fault) { return store(duration(value), fault.where.from_ns); }},
     {{"until", "not from this time on", "until=40ms"},
-     [](std::string_view value, Fault& fault) { return store(duration(value), fault.packets.until_ns); }},
+     [](std::string_view value, Fault& fault) { return store(duration(value), fault.where.until_ns); }},
 };
 
 // ---- kinds
@@ -172,6 +143,7 @@ struct KindRule {
   Amount amount;
   Read (*read)(std::string_view word, Fault& fault) = nullptr;  // the amount
   std::uint64_t usual = 0;
+  std::string_view required = {};  // a condition
 };
 
 Read read_delay(std::string_view word, Fault& fault) { return store(duration(word), fault.amount); }
@@ -182,6 +154,32 @@ Read read_copies(std::string_view word, Fault& fault) {
 Read read_distance(std::string_view word, Fault& fault) {
   if (auto read = store(number(word, max_distance), fault.amount); !read) return read;
   return fault.amount != 0 ? Read{} : std::unexpected("wants at least 1 packet to pass");
+}
+
+Read read_error(std::string_view word, Fault& fault) {
+  const auto found = named(word, error_names(), "an error like ENOMEM");
+  if (!found) return std::unexpected(found.error());
+  fault.amount = (*found)->number;
+  return {};
+}
+Read read_status(std::string_view word, Fault& fault) {
+  const auto found = named(word, status_names(), "a status like IBV_WC_RETRY_EXC_ERR");
+  if (!found) return std::unexpected(found.error());
+  fault.amount = (*found)->number;
+  return {};
+}
+
+// Which conditions make sense for a fault.
+bool is_allowed(Act act, std::string_view condition) {
+  constexpr std::string_view of_time[] = {"from", "until"};
+  constexpr std::string_view of_calls[] = {"qp", "nth", "every", "rate", "times", "from", "until"};
+  const auto among = [&](const auto& names) {
+    return std::ranges::find(names, condition) != std::end(names);
+  };
+  if (act == Act::kill || act == Act::stop) return condition == "from";
+  if (act == Act::down) return among(of_time);
+  if (is_about_calls(act)) return among(of_calls) || (act == Act::refuse && condition == "call");
+  return condition != "call";
 }
 
 constexpr KindRule kind_rules[] = {
@@ -206,6 +204,37 @@ constexpr KindRule kind_rules[] = {
     {{"mark", "a switch marks it: congestion experienced", "mark direction=in rate=5%"},
      Act::mark,
      Amount::none},
+    {{"down",
+      "the port is down: all packets are lost, IBV_EVENT_PORT_ERR, and IBV_EVENT_PORT_ACTIVE at its end",
+      "down from=1s until=1.5s"},
+     Act::down,
+     Amount::none,
+     nullptr,
+     0,
+     "from"},
+    {{"refuse", "the call does nothing and returns this error", "refuse ENOMEM call=ibv_post_send nth=7"},
+     Act::refuse,
+     Amount::required,
+     read_error,
+     0,
+     "call"},
+    {{"complete", "what was done completes with this status, and its queue pair is in error",
+      "complete IBV_WC_RETRY_EXC_ERR qp=1 nth=3"},
+     Act::complete,
+     Amount::required,
+     read_status},
+    {{"kill", "the program is killed (SIGKILL)", "kill from=500ms"},
+     Act::kill,
+     Amount::none,
+     nullptr,
+     0,
+     "from"},
+    {{"stop", "the program is stopped (SIGSTOP), as if it hung", "stop from=500ms"},
+     Act::stop,
+     Amount::none,
+     nullptr,
+     0,
+     "from"},
 };
 
 template <typename Shown, typename Rules>
@@ -246,6 +275,9 @@ std::expected<void, Complaint> read_condition(std::string_view word, Fault& faul
     return std::unexpected(Complaint{
         word, "'" + std::string(name) + "' wants a value, as in " +
                   std::string(conditions()[static_cast<std::size_t>(found - names.begin())].example)});
+  if (!is_allowed(fault.act, name))
+    return std::unexpected(Complaint{word, "'" + std::string(name) + "' means nothing for '" +
+                                               fault.text.substr(0, fault.text.find(' ')) + "'"});
   if (!seen.insert(name).second)
     return std::unexpected(Complaint{word, "'" + std::string(name) + "' is there twice"});
   const ConditionRule& rule = condition_rules[found - names.begin()];
@@ -256,7 +288,7 @@ std::expected<void, Complaint> read_condition(std::string_view word, Fault& faul
 
 // Conditions that mean nothing together, and what is meant where nothing is said.
 std::expected<void, Complaint> settle(Fault& fault, const std::set<std::string_view>& seen) {
-  Packets& packets = fault.packets;
+  Where& where = fault.where;
   const auto conflict = [&](std::string_view one, std::string_view other) {
     return seen.contains(one) && seen.contains(other);
   };
@@ -265,11 +297,11 @@ std::expected<void, Complaint> settle(Fault& fault, const std::set<std::string_v
     if (conflict(one, other))
       return std::unexpected(
           Complaint{one, std::string(one) + "= and " + other + "= both choose packets; give one of them"});
-  if (packets.from_ns && packets.until_ns && *packets.until_ns <= *packets.from_ns)
+  if (where.from_ns && where.until_ns && *where.until_ns <= *where.from_ns)
     return std::unexpected(Complaint{"until", "until= is not after from="});
-  if (packets.times == 0u) return std::unexpected(Complaint{"times", "times=0 would never fire"});
-  if (packets.psn && !seen.contains("opcode")) (void)read_opcode("request", fault);
-  if (packets.psn && !packets.times && !packets.rate) packets.times = 1;
+  if (where.times == 0u) return std::unexpected(Complaint{"times", "times=0 would never fire"});
+  if (where.psn && !seen.contains("opcode")) (void)read_opcode("request", fault);
+  if (where.psn && !where.times && !where.rate) where.times = 1;
   return {};
 }
 
@@ -281,7 +313,7 @@ std::expected<Fault, Complaint> read_fault(std::span<const std::string_view> wor
     return std::unexpected(Complaint{name, "'" + std::string(name) + "' is no fault" +
                                                did_you_mean(name, names) + "; weir faults list shows them"});
   const KindRule& rule = kind_rules[found - names.begin()];
-  Fault fault{.act = rule.act, .amount = rule.usual, .packets = {}, .text = {}};
+  Fault fault{.act = rule.act, .amount = rule.usual, .where = {}, .text = {}};
   for (const std::string_view word : words) fault.text += (fault.text.empty() ? "" : " ") + std::string(word);
   auto rest = words.subspan(1);
   const bool has_amount = !rest.empty() && rest.front().find('=') == std::string_view::npos;
@@ -296,6 +328,9 @@ std::expected<Fault, Complaint> read_fault(std::span<const std::string_view> wor
   std::set<std::string_view> seen;
   for (const std::string_view word : rest)
     if (const auto read = read_condition(word, fault, seen); !read) return std::unexpected(read.error());
+  if (!rule.required.empty() && !seen.contains(rule.required))
+    return std::unexpected(Complaint{name, "'" + std::string(name) + "' wants " + std::string(rule.required) +
+                                               "=, as in " + std::string(rule.shown.example)});
   if (const auto settled = settle(fault, seen); !settled) return std::unexpected(settled.error());
   return fault;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "faults/draw.hpp"
+
 namespace weir::faults {
 namespace {
 
@@ -11,14 +13,6 @@ constexpr std::uint32_t management_qpn = 1;
 // More packets than can be on their way; when there are more, their retransmissions are drawn as if they were
 // new.
 constexpr std::size_t max_hits = 1 << 16;
-
-// SplitMix64's finisher (Steele, Lea, Flood 2014): each bit of the result depends on each of the input.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
 
 bool holds(const std::optional<Range>& wanted, std::uint64_t value) { return !wanted || wanted->has(value); }
 
@@ -35,6 +29,11 @@ void PacketFaults::queue_pair_made(std::uint32_t qpn) {
 void PacketFaults::first_psn(std::uint32_t qpn, Direction direction, std::uint32_t psn) {
   if (const auto found = queue_pairs_.find(qpn); found != queue_pairs_.end())
     found->second.first_psn[static_cast<std::size_t>(direction)] = psn & psn_mask;
+}
+
+std::uint64_t PacketFaults::order_of(std::uint32_t qpn) const {
+  const auto found = queue_pairs_.find(qpn);
+  return found != queue_pairs_.end() ? found->second.order : 0;
 }
 
 // nullopt: no packet of one of our queue pairs.
@@ -63,7 +62,7 @@ std::optional<Firing> PacketFaults::seen(const Passing& packet, std::uint64_t no
   return firing;
 }
 
-bool PacketFaults::meets(const Packets& wanted, const Firing& packet) {
+bool PacketFaults::meets(const Where& wanted, const Firing& packet) {
   if (wanted.from_ns && packet.at_ns < *wanted.from_ns) return false;
   if (wanted.until_ns && packet.at_ns >= *wanted.until_ns) return false;
   if (wanted.direction && *wanted.direction != packet.direction) return false;
@@ -87,7 +86,7 @@ std::uint64_t PacketFaults::draw(const Identity& packet, std::uint64_t hits) con
 }
 
 bool PacketFaults::fires(std::size_t index, const Firing& packet) {
-  const Packets& wanted = plan_.faults[index].packets;
+  const Where& wanted = plan_.faults[index].where;
   const Tally& tally = tallies_[index];
   if (!holds(wanted.nth, tally.met)) return false;
   if (wanted.every && tally.met % *wanted.every != 0) return false;
@@ -98,8 +97,7 @@ bool PacketFaults::fires(std::size_t index, const Firing& packet) {
   const auto before = hits_.find(identity);
   const std::uint64_t hits = before != hits_.end() ? before->second : 0;
   if (wanted.psn && wanted.times && hits >= *wanted.times) return false;
-  constexpr double draws = 18446744073709551616.0;  // 2^64
-  if (wanted.rate && static_cast<double>(draw(identity, hits)) >= *wanted.rate * draws) return false;
+  if (wanted.rate && !is_within(draw(identity, hits), *wanted.rate)) return false;
   if (before == hits_.end() && hits_.size() >= max_hits) hits_.clear();
   ++hits_[identity];
   return true;
@@ -118,12 +116,13 @@ Verdict PacketFaults::judge(const Passing& passing, std::uint64_t now_ns) {
   ++packets_[static_cast<std::size_t>(passing.direction)];
   for (std::size_t i = 0; i < plan_.faults.size() && !verdict.drop; ++i) {
     const Fault& fault = plan_.faults[i];
-    if (!meets(fault.packets, *packet)) continue;
+    if (!is_about_packets(fault.act) || !meets(fault.where, *packet)) continue;
     ++tallies_[i].met;
     if (!fires(i, *packet)) continue;
     count(i, *packet);
     switch (fault.act) {
       case Act::drop:
+      case Act::down:
         verdict.drop = true;
         break;
       case Act::duplicate:
@@ -142,6 +141,11 @@ Verdict PacketFaults::judge(const Passing& passing, std::uint64_t now_ns) {
       case Act::mark:
         verdict.mark = true;
         break;
+      case Act::refuse:
+      case Act::complete:
+      case Act::kill:
+      case Act::stop:
+        break;  // about no packets
     }
   }
   return verdict;

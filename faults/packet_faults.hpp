@@ -66,6 +66,9 @@ class PacketFaults {
   // Its first PSN of one direction, if known before its first packet.
   void first_psn(std::uint32_t qpn, Direction direction, std::uint32_t psn);
 
+  // The order in which the program made that queue pair; 0: it did not.
+  std::uint64_t order_of(std::uint32_t qpn) const;
+
   Verdict judge(const Passing& packet, std::uint64_t now_ns);
 
   const Plan& plan() const { return plan_; }
@@ -93,7 +96,7 @@ class PacketFaults {
   };
 
   std::optional<Firing> seen(const Passing& packet, std::uint64_t now_ns);
-  static bool meets(const Packets& wanted, const Firing& packet);
+  static bool meets(const Where& wanted, const Firing& packet);
   bool fires(std::size_t fault, const Firing& packet);
   std::uint64_t draw(const Identity& packet, std::uint64_t hits) const;
   void count(std::size_t fault, const Firing& packet);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "faults/packet_kinds.hpp"
 
 namespace weir::faults {
@@ -18,48 +20,53 @@ struct Good {
   std::string_view line;
   Act act;
   std::uint64_t amount;
-  bool (*holds)(const Packets&);
+  bool (*holds)(const Where&);
 };
 
 TEST(FaultLanguage, good_lines_say_what_they_mean) {
   const Good rows[] = {
-      {"drop", Act::drop, 0, [](const Packets& p) { return !p.qp && !p.psn && !p.times; }},
+      {"drop", Act::drop, 0, [](const Where& p) { return !p.qp && !p.psn && !p.times; }},
       {"drop qp=1 psn=5", Act::drop, 0,
-       [](const Packets& p) { return p.qp == Range{1, 1} && p.psn == Range{5, 5} && p.times == 1u; }},
+       [](const Where& p) { return p.qp == Range{1, 1} && p.psn == Range{5, 5} && p.times == 1u; }},
       {"drop psn=0..16777215 times=all", Act::drop, 0,
-       [](const Packets& p) { return p.psn == Range{0, 0xffffff} && *p.times > 1'000'000; }},
-      {"drop psn=5", Act::drop, 0,
-       [](const Packets& p) { return packet_kinds()[*p.kind].name == "request"; }},
-      {"drop psn=5 opcode=any", Act::drop, 0, [](const Packets& p) { return !p.kind; }},
+       [](const Where& p) { return p.psn == Range{0, 0xffffff} && *p.times > 1'000'000; }},
+      {"drop psn=5", Act::drop, 0, [](const Where& p) { return packet_kinds()[*p.kind].name == "request"; }},
+      {"drop psn=5 opcode=any", Act::drop, 0, [](const Where& p) { return !p.kind; }},
       {"drop opcode=rnr-nak", Act::drop, 0,
-       [](const Packets& p) { return packet_kinds()[*p.kind].name == "rnr-nak"; }},
-      {"drop qp=cm", Act::drop, 0, [](const Packets& p) { return p.qp == Range{0, 0}; }},
-      {"drop rate=1%", Act::drop, 0, [](const Packets& p) { return p.rate == 0.01 && !p.times; }},
-      {"drop rate=0.5 times=3", Act::drop, 0,
-       [](const Packets& p) { return p.rate == 0.5 && p.times == 3u; }},
-      {"drop direction=out", Act::drop, 0, [](const Packets& p) { return p.direction == Direction::out; }},
-      {"drop direction=in", Act::drop, 0, [](const Packets& p) { return p.direction == Direction::in; }},
-      {"drop direction=any", Act::drop, 0, [](const Packets& p) { return !p.direction; }},
-      {"drop nth=3..5", Act::drop, 0, [](const Packets& p) { return p.nth == Range{3, 5}; }},
-      {"drop every=50", Act::drop, 0, [](const Packets& p) { return p.every == 50u; }},
+       [](const Where& p) { return packet_kinds()[*p.kind].name == "rnr-nak"; }},
+      {"drop qp=cm", Act::drop, 0, [](const Where& p) { return p.qp == Range{0, 0}; }},
+      {"drop rate=1%", Act::drop, 0, [](const Where& p) { return p.rate == 0.01 && !p.times; }},
+      {"drop rate=0.5 times=3", Act::drop, 0, [](const Where& p) { return p.rate == 0.5 && p.times == 3u; }},
+      {"drop direction=out", Act::drop, 0, [](const Where& p) { return p.direction == Direction::out; }},
+      {"drop direction=in", Act::drop, 0, [](const Where& p) { return p.direction == Direction::in; }},
+      {"drop direction=any", Act::drop, 0, [](const Where& p) { return !p.direction; }},
+      {"drop nth=3..5", Act::drop, 0, [](const Where& p) { return p.nth == Range{3, 5}; }},
+      {"drop every=50", Act::drop, 0, [](const Where& p) { return p.every == 50u; }},
       {"drop from=12ms until=1.5s", Act::drop, 0,
-       [](const Packets& p) { return p.from_ns == 12'000'000u && p.until_ns == 1'500'000'000u; }},
-      {"duplicate", Act::duplicate, 1, [](const Packets&) { return true; }},
-      {"duplicate 2 qp=2..3", Act::duplicate, 2, [](const Packets& p) { return p.qp == Range{2, 3}; }},
-      {"corrupt", Act::corrupt, 0, [](const Packets&) { return true; }},
-      {"delay 80us", Act::delay, 80'000, [](const Packets&) { return true; }},
-      {"delay 3600s", Act::delay, 3'600'000'000'000, [](const Packets&) { return true; }},
-      {"reorder", Act::reorder, 1, [](const Packets&) { return true; }},
-      {"reorder 3", Act::reorder, 3, [](const Packets&) { return true; }},
-      {"mark", Act::mark, 0, [](const Packets&) { return true; }},
-      {" \tdrop  qp=1 # a remark; drop", Act::drop, 0, [](const Packets& p) { return p.qp.has_value(); }},
-      {"# first\n\ndrop\r\n", Act::drop, 0, [](const Packets&) { return true; }},
+       [](const Where& p) { return p.from_ns == 12'000'000u && p.until_ns == 1'500'000'000u; }},
+      {"duplicate", Act::duplicate, 1, [](const Where&) { return true; }},
+      {"duplicate 2 qp=2..3", Act::duplicate, 2, [](const Where& p) { return p.qp == Range{2, 3}; }},
+      {"corrupt", Act::corrupt, 0, [](const Where&) { return true; }},
+      {"delay 80us", Act::delay, 80'000, [](const Where&) { return true; }},
+      {"delay 3600s", Act::delay, 3'600'000'000'000, [](const Where&) { return true; }},
+      {"reorder", Act::reorder, 1, [](const Where&) { return true; }},
+      {"reorder 3", Act::reorder, 3, [](const Where&) { return true; }},
+      {"mark", Act::mark, 0, [](const Where&) { return true; }},
+      {"down from=1s until=1.5s", Act::down, 0, [](const Where& p) { return p.from_ns == 1'000'000'000u; }},
+      {"refuse ENOMEM call=ibv_post_send nth=7", Act::refuse, ENOMEM,
+       [](const Where& p) { return p.call == Call::post_send && p.nth == Range{7, 7}; }},
+      {"complete IBV_WC_RETRY_EXC_ERR qp=1", Act::complete, 12,
+       [](const Where& p) { return p.qp == Range{1, 1}; }},
+      {"kill from=1ms", Act::kill, 0, [](const Where& p) { return p.from_ns == 1'000'000u; }},
+      {"stop from=1ms", Act::stop, 0, [](const Where& p) { return p.from_ns == 1'000'000u; }},
+      {" \tdrop  qp=1 # a remark; drop", Act::drop, 0, [](const Where& p) { return p.qp.has_value(); }},
+      {"# first\n\ndrop\r\n", Act::drop, 0, [](const Where&) { return true; }},
   };
   for (const Good& row : rows) {
     const Fault fault = read_one(row.line);
     EXPECT_EQ(fault.act, row.act) << row.line;
     EXPECT_EQ(fault.amount, row.amount) << row.line;
-    EXPECT_TRUE(row.holds(fault.packets)) << row.line;
+    EXPECT_TRUE(row.holds(fault.where)) << row.line;
   }
 }
 
@@ -105,6 +112,16 @@ TEST(FaultLanguage, bad_lines_name_line_word_and_guess) {
       {"duplicate 17", 1, "17", "at most 16"},
       {"reorder 0", 1, "0", "at least 1"},
       {"reorder 1001", 1, "1001", "at most 1000"},
+      {"down", 1, "down", "'down' wants from=, as in down from=1s"},
+      {"down from=1s qp=1", 1, "qp=1", "'qp' means nothing for 'down'"},
+      {"kill from=1s until=2s", 1, "until=2s", "'until' means nothing for 'kill'"},
+      {"refuse ENOMEM", 1, "refuse", "'refuse' wants call="},
+      {"refuse ENOMEN call=ibv_reg_mr", 1, "ENOMEN", "did you mean 'ENOMEM'?"},
+      {"refuse call=ibv_reg_mr", 1, "refuse", "wants to know how much"},
+      {"refuse ENOMEM call=ibv_post_sent", 1, "call=ibv_post_sent", "did you mean 'ibv_post_send'?"},
+      {"refuse ENOMEM call=ibv_reg_mr psn=1", 1, "psn=1", "'psn' means nothing for 'refuse'"},
+      {"complete IBV_WC_RETRY_EXC", 1, "IBV_WC_RETRY_EXC", "did you mean 'IBV_WC_RETRY_EXC_ERR'?"},
+      {"drop call=ibv_reg_mr", 1, "call=ibv_reg_mr", "'call' means nothing for 'drop'"},
       {"seed", 1, "seed", "one number"},
       {"seed x", 1, "x", "wants a number"},
       {"drop; drop ; drpo", 1, "drpo", "did you mean 'drop'?"},
@@ -121,7 +138,8 @@ TEST(FaultLanguage, bad_lines_name_line_word_and_guess) {
 
 TEST(FaultLanguage, every_example_of_the_list_is_a_fault) {
   for (const auto& kind : kinds_of_faults()) (void)read_one(kind.example);
-  for (const auto& condition : conditions()) (void)read_one("drop " + std::string(condition.example));
+  for (const auto& condition : conditions())
+    (void)read_one((condition.name == "call" ? "refuse ENOMEM " : "drop ") + std::string(condition.example));
   for (const auto& kind : packet_kinds()) (void)read_one("drop opcode=" + std::string(kind.name));
 }
 

@@ -58,8 +58,9 @@ bool dequeue(Context& context, ibv_async_event& event) {
   if (context.async_queue.empty()) return false;
   event = context.async_queue.front();
   context.async_queue.pop_front();
-  const bool of_the_port =
-      event.event_type == IBV_EVENT_GID_CHANGE || event.event_type == IBV_EVENT_PORT_ACTIVE;
+  const bool of_the_port = event.event_type == IBV_EVENT_GID_CHANGE ||
+                           event.event_type == IBV_EVENT_PORT_ACTIVE ||
+                           event.event_type == IBV_EVENT_PORT_ERR;
   if (of_the_port) return true;  // nobody destroys a port, so nothing waits for an ack
   if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
     ++srq_of(event.element.srq).async_delivered;

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "link/not_cancelled.hpp"
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
@@ -108,6 +109,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
 }
 
 Cq* create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  if (is_refused(*context_of(context).nic, faults::Call::create_cq)) return nullptr;
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > rnic::max_cqe || comp_vector < 0 ||
       comp_vector >= context->num_comp_vectors ||
       (channel != nullptr && !same_command_file(channel->context->cmd_fd, context->cmd_fd))) {

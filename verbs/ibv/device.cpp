@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "link/not_cancelled.hpp"
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/gid_table.hpp"
@@ -56,12 +57,14 @@ void table_changed(TableChange change) {
 
 // Runs once for each NIC; a forked child has a new one. If the watch or its descriptor cannot be made, the
 // table stays as it was first read.
-void watch_gids(link::SameHostLink& link) {
+void watch_gids(NicProcess& nic) {
   static std::mutex mutex;
   static link::SameHostLink* watched = nullptr;
   const std::lock_guard lock(mutex);
+  link::SameHostLink& link = nic.link();
   if (watched == &link) return;
   watched = &link;
+  if (nic.faults() != nullptr) schedule_faults(nic, deliver_port_event);
   shown_mtu = port_mtu();
   if (const int fd = watch_addresses(table_changed); fd >= 0)
     (void)link.watch(fd, [] { read_changed_addresses(); });
@@ -73,7 +76,7 @@ NicProcess* attach_or_explain() {
   if (nic) {
     (*nic)->on_async_event(deliver_async);
     trace_if_wanted(**nic);
-    watch_gids((*nic)->link());
+    watch_gids(**nic);
     (*nic)->network().set_is_ours([](const rnic::Gid& address) {
       ibv_gid gid;
       std::memcpy(gid.raw, address.data(), address.size());
@@ -135,6 +138,7 @@ ibv_context* open_context(ibv_device* device, int cmd_fd) {
   if (eventfd < 0) return nullptr;
   auto* context = new Context{};
   fill_operations(context->verbs);
+  if (nic->faults() != nullptr) put_faulty_calls_in_front(context->verbs.context.ops, *nic->faults());
   context->nic = nic;
   context->async_eventfd = eventfd;
   ibv_context& c = context->verbs.context;

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include "verbs/faulty/calls.hpp"
+
 namespace weir::verbs {
 namespace {
 
@@ -94,6 +96,7 @@ using namespace weir::verbs;
 extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (is_refused(*context_of(context).nic, weir::faults::Call::alloc_pd)) return nullptr;
   auto* pd = new Pd{};
   {
     const std::lock_guard lock(domains().mutex);

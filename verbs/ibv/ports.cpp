@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/device_options.hpp"
@@ -62,10 +63,11 @@ constexpr std::uint64_t nanoseconds_in_kHz = 1'000'000;
 
 // The caller may have been compiled against a shorter or a longer struct: fill the fields that
 // fit and zero the others.
-int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != the_port) return EINVAL;
   ibv_port_attr a{};
-  a.state = IBV_PORT_ACTIVE;
+  const bool down = port_is_down(*context_of(context).nic);
+  a.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   a.max_mtu = IBV_MTU_4096;
   a.active_mtu = port_mtu();
   a.gid_tbl_len = static_cast<int>(gid_places());
@@ -74,9 +76,9 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   a.pkey_tbl_len = 1;
   a.lid = port_lid();
   a.max_vl_num = 1;
-  a.active_width = 2;   // 4x
-  a.active_speed = 32;  // 25.78125 Gb/s a lane, which programs only print: nothing is clocked
-  a.phys_state = 5;     // link up
+  a.active_width = 2;           // 4x
+  a.active_speed = 32;          // 25.78125 Gb/s a lane, which programs only print: nothing is clocked
+  a.phys_state = down ? 3 : 5;  // disabled, link up
   a.link_layer = IBV_LINK_LAYER_ETHERNET;
   a.flags = IBV_QPF_GRH_REQUIRED;
   std::memset(out, 0, size);

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "link/not_cancelled.hpp"
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -40,6 +41,7 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
         (access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) & ~known_access) ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
+  if (is_refused(*context_of(pd->context).nic, faults::Call::reg_mr)) return nullptr;
   const link::NotCancelled whole;
   const auto key =
       context_of(pd->context)

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "link/not_cancelled.hpp"
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/domains.hpp"
@@ -94,6 +95,7 @@ rnic::QpConfig config_of(const ibv_qp_init_attr& init, QpType type, const Origin
 }
 
 ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
+  if (is_refused(*context_of(origin.context).nic, faults::Call::create_qp)) return nullptr;
   const auto type = type_of(init.qp_type);
   const int invalid = check_caps(init.cap, init.srq != nullptr);
   if (!type || invalid != 0 || !complete(init, *type, origin) || !of_one_context(init, *type, origin)) {

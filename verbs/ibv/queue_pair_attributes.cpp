@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "link/explain.hpp"
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/device_options.hpp"
 #include "verbs/ibv/objects.hpp"
@@ -127,6 +128,8 @@ void announce_psns(FaultyDevice& faults, const Qp& qp, unsigned changed) {
 // `burst_bytes` applies with IBV_QP_RATE_LIMIT.
 int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t burst_bytes) {
   if (mask & ~known_attributes) return EOPNOTSUPP;
+  if (const int error = refusal(*context_of(qp->context).nic, faults::Call::modify_qp, qp->qp_num))
+    return error;
   Qp& q = qp_of(qp);
   const auto type = q.nic_qp->config().type;
   if (type == QpType::rss) return EOPNOTSUPP;  // always ready; its work queues have the states

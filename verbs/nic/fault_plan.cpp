@@ -67,7 +67,9 @@ const Plans& fault_plan() {
 
 bool faults_want_packets() {
   const Plans& plan = fault_plan();
-  return plan && *plan && !(*plan)->faults.empty();
+  return plan && *plan &&
+         std::ranges::any_of((*plan)->faults, faults::is_about_packets,
+                             [](const auto& fault) { return fault.act; });
 }
 
 }  // namespace weir::verbs

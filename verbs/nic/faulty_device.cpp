@@ -48,7 +48,7 @@ bool FaultyDevice::Packet::corrupt(std::uint64_t drawn) {
 }
 
 FaultyDevice::FaultyDevice(faults::Plan plan, PacketDevice& behind, link::SameHostLink& link, Deliver deliver)
-    : behind_(behind), link_(link), deliver_(std::move(deliver)), faults_(std::move(plan)) {}
+    : behind_(behind), link_(link), deliver_(std::move(deliver)), faults_(plan), calls_(std::move(plan)) {}
 
 void FaultyDevice::queue_pair_made(std::uint32_t qpn) {
   const std::lock_guard lock(mutex_);
@@ -58,6 +58,30 @@ void FaultyDevice::queue_pair_made(std::uint32_t qpn) {
 void FaultyDevice::first_psn(std::uint32_t qpn, faults::Direction direction, std::uint32_t psn) {
   const std::lock_guard lock(mutex_);
   faults_.first_psn(qpn, direction, psn);
+}
+
+std::optional<std::uint64_t> FaultyDevice::judge(faults::Call call, std::uint32_t qpn) {
+  const std::lock_guard lock(mutex_);
+  return calls_.judge(call, faults_.order_of(qpn), ns_between(begun_, link::Clock::now()));
+}
+
+void FaultyDevice::schedule(const std::function<void(faults::Act)>& begin,
+                            const std::function<void()>& port_is_up_again) {
+  for (const faults::Fault& fault : faults_.plan().faults) {
+    if (!faults::begins_by_itself(fault.act)) continue;
+    const auto since = [&](std::uint64_t ns) { return begun_ + std::chrono::nanoseconds(ns); };
+    link_.at(since(fault.where.from_ns.value_or(0)), [begin, act = fault.act] { begin(act); });
+    if (fault.act == faults::Act::down && fault.where.until_ns)
+      link_.at(since(*fault.where.until_ns), port_is_up_again);
+  }
+}
+
+bool FaultyDevice::port_is_down() const {
+  const std::uint64_t now_ns = ns_between(begun_, link::Clock::now());
+  return std::ranges::any_of(faults_.plan().faults, [&](const faults::Fault& fault) {
+    return fault.act == faults::Act::down && now_ns >= fault.where.from_ns.value_or(0) &&
+           now_ns < fault.where.until_ns.value_or(UINT64_MAX);
+  });
 }
 
 void FaultyDevice::finish() {
@@ -73,8 +97,10 @@ void FaultyDevice::finish() {
 
 std::string FaultyDevice::report() const {
   const std::lock_guard lock(mutex_);
-  std::string text = faults::report_for_people(
-      faults_, {.name = ::program_invocation_short_name, .process = static_cast<int>(::getpid())});
+  std::string text = faults::report_for_people(faults_, calls_,
+                                               {.name = ::program_invocation_short_name,
+                                                .process = static_cast<int>(::getpid()),
+                                                .now_ns = ns_between(begun_, link::Clock::now())});
   if (not_held_ != 0)
     text += "  " + std::to_string(not_held_) +
             " packets were neither delayed nor reordered: " + std::to_string(max_held) + " others waited\n";

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "faults/call_faults.hpp"
 #include "faults/packet_faults.hpp"
 #include "link/same_host.hpp"
 #include "verbs/nic/packet_device.hpp"
@@ -34,6 +35,12 @@ class FaultyDevice final : public PacketDevice {
 
   void queue_pair_made(std::uint32_t qpn);
   void first_psn(std::uint32_t qpn, faults::Direction direction, std::uint32_t psn);
+  // What faults of calls do to this call or completion, as faults::CallFaults. `qpn` 0: it is about none.
+  bool concern(faults::Call call) const { return calls_.concern(call); }
+  std::optional<std::uint64_t> judge(faults::Call call, std::uint32_t qpn);
+  // Arms the faults that begin by themselves; both functions run on the link's thread.
+  void schedule(const std::function<void(faults::Act)>& begin, const std::function<void()>& port_is_up_again);
+  bool port_is_down() const;
   // The packets that still wait leave now. What happened, for people.
   void finish();
   std::string report() const;
@@ -75,6 +82,7 @@ class FaultyDevice final : public PacketDevice {
   const link::Clock::time_point begun_ = link::Clock::now();
   mutable std::mutex mutex_;  // guards everything below
   faults::PacketFaults faults_;
+  faults::CallFaults calls_;
   std::map<Ticket, Held> held_;
   Ticket next_ticket_ = 0;
   std::uint64_t not_held_ = 0;
