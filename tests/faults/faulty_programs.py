@@ -5,6 +5,7 @@
 """
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,51 @@ class FaultyPrograms(unittest.TestCase):
                               capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("'pns' is no condition; did you mean 'psn'?", done.stderr)
+
+    def test_refused_calls_are_said_by_the_program(self):
+        rows = [("refuse ENOMEM call=ibv_reg_mr", "Couldn't register MR", "ibv_reg_mr 1"),
+                ("refuse ENOMEM call=ibv_create_qp", "Couldn't create QP", "ibv_create_qp 1"),
+                ("refuse EINVAL call=ibv_post_send qp=1 nth=3", "Couldn't post send", "ibv_post_send 3 of QP 1")]
+        for fault, said, reported in rows:
+            done = self.run_pair(["--packets", "--fault", fault], "ibv_rc_pingpong", "-g", "0", "-n", "20")
+            self.assertEqual(done.returncode, 1, fault)
+            self.assertIn(said, done.stderr)
+            self.assertIn(reported, done.stderr)
+
+    def test_completion_has_the_status_that_was_written(self):
+        done = self.run_pair(["--packets", "--fault", "complete IBV_WC_REM_ACCESS_ERR qp=1 nth=5"], "ibv_rc_pingpong", "-g", "0", "-n", "20")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("Failed status remote access error (10)", done.stderr)
+        self.assertIn("completion 5 of QP 1", done.stderr)
+
+    def test_port_that_goes_down_and_comes_back_is_told(self):
+        watch = subprocess.Popen([WEIR, "run", "--fault", "down from=100ms until=200ms", "--", "stdbuf", "-oL", "ibv_asyncwatch"],
+                                 env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(watch.communicate)
+        self.addCleanup(watch.kill)
+        lines = [watch.stdout.readline() for _ in range(3)]  # the first names the device
+        self.assertIn("IBV_EVENT_PORT_ERR (10)", lines[1])
+        self.assertIn("IBV_EVENT_PORT_ACTIVE (9)", lines[2])
+
+    def test_port_that_is_down_says_so(self):
+        done = subprocess.run([WEIR, "run", "--fault", "down from=0s", "--", "ibv_devinfo"],
+                              env=self.environment, capture_output=True, text=True, timeout=SECONDS)
+        self.assertRegex(done.stdout, r"state:\s+PORT_DOWN \(1\)")
+        self.assertIn("down from=0s: fired; 0 packets lost", done.stderr)
+
+    def test_program_is_killed_with_a_report(self):
+        watch = subprocess.run([WEIR, "run", "--fault", "kill from=50ms", "--", "ibv_asyncwatch"], env=self.environment,
+                               capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(watch.returncode, -signal.SIGKILL)
+        self.assertIn("kill from=50ms: fired", watch.stderr)
+
+    def test_program_is_stopped(self):
+        watch = subprocess.Popen([WEIR, "run", "--fault", "stop from=50ms", "--", "ibv_asyncwatch"], env=self.environment,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        _, status = os.waitpid(watch.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
 
     def test_check_and_list_print_what_they_read(self):
         file = f"{self.folder}/faults"
