@@ -172,7 +172,7 @@ _weir_program() {
     *weir-check) options="--fix --yes --json --help --version" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
-      --rdma-tls-port --rdma-provider --metrics-port --metrics-bind --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
+      --rdma-tls-port --rdma-provider --rdma-required --metrics-port --metrics-bind --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
       --proto-max-bulk-len --databases --maxmemory --maxmemory-clients --maxmemory-policy --busy-reply-threshold --lua-memory-limit --shutdown-timeout --logfile --loglevel --pidfile --dir --daemonize
       --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs --appendonly --appendfsync --appendfilename --appenddirname
       --aof-load-truncated
@@ -184,7 +184,7 @@ _weir_program() {
   case $previous in
     --rdma-provider) _weir_choose "auto weir system" ;;
     --enable-protected-configs) _weir_choose "no yes local" ;;
-    --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --tls-replication | --rdma-replication | --replica-read-only | --replica-serve-stale-data | --tls-cluster | --daemonize | --appendonly | --aof-load-truncated) _weir_choose "yes no" ;;
+    --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --tls-replication | --rdma-required | --rdma-replication | --replica-read-only | --replica-serve-stale-data | --tls-cluster | --daemonize | --appendonly | --aof-load-truncated) _weir_choose "yes no" ;;
     --tls-auth-clients) _weir_choose "yes no optional" ;;
     --appendfsync) _weir_choose "always everysec no" ;;
     --keys-distribution) _weir_choose "uniform zipf sequential" ;;

@@ -128,7 +128,14 @@ std::expected<void, std::string> Listeners::open_all(Open open_metrics) {
   open_metrics_ = std::move(open_metrics);
   Entries opened;
   for (std::string_view setting : listener_settings) {
-    if (auto done = open(setting, opened); !done) return done;
+    const std::size_t before = opened.size();
+    auto done = open(setting, opened);
+    if (done) continue;
+    if (!setting.starts_with("rdma")) return done;
+    if (settings_.rdma_required)
+      return std::unexpected(done.error() + "; or set rdma-required no to serve the other ports without it");
+    opened.erase(opened.begin() + static_cast<std::ptrdiff_t>(before), opened.end());
+    warn_(std::string(setting) + " is not served (rdma-required no): " + done.error());
   }
   open_ = std::move(opened);
   return {};

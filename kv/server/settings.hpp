@@ -68,6 +68,7 @@ struct Settings {
   std::int64_t rdma_comp_vector = -1;
   std::int64_t rdma_tls_port = 0;
   int rdma_provider = 0;  // auto, weir, system
+  bool rdma_required = true;
   std::int64_t idle_spin_us = 50;
   std::int64_t metrics_port = 0;
   std::string metrics_bind = "127.0.0.1 -::1";

@@ -52,6 +52,19 @@ TEST(Rdma, port_can_be_changed_while_it_runs) {
   EXPECT_THROW(RdmaClient{first}, std::runtime_error);
 }
 
+// 192.0.2.1 is no address of any host (RFC 5737).
+TEST(Rdma, that_cannot_be_opened_ends_the_start_only_if_required) {
+  Settings settings = rdma_settings();
+  settings.rdma_bind = "192.0.2.1";
+  EXPECT_THROW(RunningServer{settings}, std::runtime_error);
+  settings.rdma_required = false;
+  RunningServer server(settings);
+  EXPECT_EQ(port_of(server, "rdma"), 0);
+  EXPECT_EQ(server.connect().call({"PING"}), "+PONG\r\n");
+  EXPECT_NE(server.log().find("rdma-port is not served (rdma-required no)"), std::string::npos)
+      << server.log();
+}
+
 TEST(Rdma, client_that_goes_away_is_forgotten) {
   RunningServer server(rdma_settings());
   {
