@@ -1,10 +1,11 @@
 // How many TLS handshakes a listener has under way.
 //
 // A handshake costs the server 70 KiB and a signature (about a millisecond) before it knows anything about
-// the client. So while every place is taken, a listener accepts no more clients; they wait in the kernel's
-// queue, where they cost nothing and do not delay connected clients. Clients that take a place and then stay
-// silent cannot keep the others out: a client that arrives while half of the places are taken has one second
-// for its handshake instead of ten.
+// the client. So while every place is taken, one of the handshakes under way leaves for the next client, the
+// oldest of the source with the most (newcomers.hpp). Where none can leave, a listener accepts no more
+// clients; they wait in the kernel's queue, where they cost nothing and do not delay connected clients. If
+// the server makes none leave, a client that arrives while half of the places are taken has one second for
+// its handshake instead of ten; where they leave, being slow is no fault.
 //
 // Threading: any.
 #pragma once
@@ -14,6 +15,8 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+
+#include "transport/newcomers.hpp"
 
 namespace weir::transport {
 
@@ -46,11 +49,17 @@ class HandshakePlaces : public std::enable_shared_from_this<HandshakePlaces> {
 
   Place take() { return Place(shared_from_this()); }
   bool full() const { return taken_ >= most; }
+  // There is a place, or a handshake made room for one more.
+  bool has_room() {
+    return !full() || handshakes_->make_room(Newcomers::Lack::place) != Newcomers::Room::none;
+  }
+  const std::shared_ptr<Newcomers>& handshakes() const { return handshakes_; }
   bool crowded() const { return taken_ > most / 2; }
   std::size_t taken() const { return taken_; }
 
  private:
   std::atomic<std::size_t> taken_ = 0;
+  const std::shared_ptr<Newcomers> handshakes_ = std::make_shared<Newcomers>();
 };
 
 }  // namespace weir::transport

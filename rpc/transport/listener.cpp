@@ -40,7 +40,11 @@ class Taker {
   Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
       : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
 
-  bool full() const { return tls_ && places_->full(); }
+  bool has_room() const { return !tls_ || places_->has_room(); }
+  // For want of a descriptor, a handshake leaves.
+  transport::Newcomers::Room make_room() const {
+    return places_->handshakes()->make_room(transport::Newcomers::Lack::descriptor);
+  }
   // Takes a place for a client that is about to be accepted.
   HandshakePlaces::Place place() const { return tls_ ? places_->take() : HandshakePlaces::Place(); }
 
@@ -60,9 +64,10 @@ class Taker {
     if (error) return;
     fd.release();  // Asio owns it now
     socket.set_option(tcp::no_delay(true), error);
-    const std::chrono::seconds limit =
-        places_->crowded() ? HandshakePlaces::hurried : std::chrono::seconds(10);
-    TlsPeer tls{TlsSide::server, tls_, "", limit};
+    TlsPeer tls{.side = TlsSide::server,
+                .context = tls_,
+                .handshakes = places_->handshakes(),
+                .from = peer.address().to_string()};
     asio::co_spawn(
         io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name), std::move(place)),
         asio::detached);
@@ -143,7 +148,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
 
   void accept(int most_at_once, Handshakes which) {
     for (int i = 0; i < most_at_once; ++i) {
-      if (which != Handshakes::all && taker_->full()) return pause(HandshakePlaces::look_again);
+      if (which != Handshakes::all && !taker_->has_room()) return pause(HandshakePlaces::look_again);
       sockaddr_storage from{};
       socklen_t size = sizeof from;
       OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -151,7 +156,9 @@ class SocketListener final : public Listener, public Poller::Watcher {
         const bool no_descriptor = errno == EMFILE || errno == ENFILE;
         if (no_descriptor && !transport::client_waits(fd_.get())) return;
         if (no_descriptor) {
-          const auto room = newcomers_->make_room(transport::Newcomers::Lack::descriptor);
+          auto room = taker_->make_room();
+          if (room == transport::Newcomers::Room::none)
+            room = newcomers_->make_room(transport::Newcomers::Lack::descriptor);
           if (room == transport::Newcomers::Room::now) continue;
           if (room == transport::Newcomers::Room::soon) return pause(std::chrono::milliseconds(1));
           if (turn_one_away()) continue;

@@ -43,7 +43,7 @@ struct Door {
     asio::steady_timer room(io);
     while (!self->closed) {
       std::error_code error;
-      if (self->places && self->places->full()) {
+      if (self->places && !self->places->has_room()) {
         room.expires_after(transport::HandshakePlaces::look_again);
         co_await room.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
@@ -167,8 +167,10 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
           asio::io_context& there, rdma::Stream stream, auto listening) {
         const rdma::Endpoint remote = stream.remote_endpoint();
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
-        TlsPeer peer_tls{TlsSide::server, context, "",
-                         places->crowded() ? transport::HandshakePlaces::hurried : std::chrono::seconds(10)};
+        TlsPeer peer_tls{.side = TlsSide::server,
+                         .context = context,
+                         .handshakes = places->handshakes(),
+                         .from = remote.address().to_string()};
         asio::co_spawn(
             there,
             shake_hands(

@@ -5,6 +5,8 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
 #include <asio/ssl.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstring>
@@ -36,6 +38,20 @@ std::string name_in_certificate(SSL* ssl) {
   return {data, static_cast<std::size_t>(size)};
 }
 
+// Until the handshake is over, another client may need its place. `end` is called only while it exists.
+transport::Newcomers::Stay stay_of(const TlsPeer& tls, const asio::any_io_executor& executor,
+                                   const std::shared_ptr<std::function<void()>>& end) {
+  if (tls.handshakes == nullptr) return {};
+  return tls.handshakes->enter(tls.from, [weak = std::weak_ptr(end), executor](transport::Newcomers::Lack) {
+    const auto work = [weak] {
+      if (const auto ends = weak.lock()) (*ends)();
+    };
+    const auto* const io = executor.target<asio::io_context::executor_type>();
+    if (io != nullptr && io->running_in_this_thread()) return work(), transport::Newcomers::Room::now;
+    return asio::post(executor, work), transport::Newcomers::Room::soon;
+  });
+}
+
 template <class Layer>
 asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std::string peer) {
   using Stream = asio::ssl::stream<Layer>;
@@ -47,10 +63,12 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
              tls.server_name.data());
   }
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
-  const TimeLimit limit(executor, tls.timeout, [&stream] {
+  const auto close = std::make_shared<std::function<void()>>([&stream] {
     std::error_code ignored;
     stream.lowest_layer().close(ignored);
   });
+  const TimeLimit limit(executor, tls.timeout, *close);
+  transport::Newcomers::Stay stay = stay_of(tls, executor, close);
   const auto side =
       tls.side == TlsSide::server ? asio::ssl::stream_base::server : asio::ssl::stream_base::client;
   std::string why;
@@ -60,6 +78,7 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
     why = limit.passed() ? "no handshake within " + std::to_string(tls.timeout.count()) + " ms"
                          : error.code().message();
   }
+  stay.settle();
   if (!why.empty() || limit.passed())
     co_return fail(Errc::tls, peer + ": the TLS handshake failed: " + why +
                                   "; check the certificates of both ends, and that both speak TLS");

@@ -10,6 +10,7 @@
 #include "rdma/stream.hpp"
 #include "rpc/transport/transport.hpp"
 #include "rpc/transport_options.hpp"
+#include "transport/newcomers.hpp"
 #include "transport/tls_context.hpp"
 
 namespace weir::rpc {
@@ -21,8 +22,11 @@ Result<transport::TlsContext> make_tls_context(const TlsOptions& options, TlsSid
 struct TlsPeer {
   TlsSide side = TlsSide::client;
   transport::TlsContext context;
-  std::string server_name;  // a client's: what the certificate must be for; empty: not checked
+  std::string server_name = {};  // a client's: what the certificate must be for; empty: not checked
   std::chrono::milliseconds timeout{10'000};
+  // A server's: where the handshake is one that may have to leave, and whom it is charged to.
+  std::shared_ptr<transport::Newcomers> handshakes = nullptr;
+  std::string from = {};
 };
 
 // Shakes hands; `peer` is what Transport::peer() says.
