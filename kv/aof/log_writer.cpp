@@ -5,6 +5,7 @@
 #include <asio/post.hpp>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace weir::kv::aof {
@@ -14,6 +15,16 @@ namespace {
 constexpr std::int64_t longest_wait_ms = 2000;
 constexpr std::size_t most_waiting = std::size_t{64} << 20;
 constexpr std::size_t kept_capacity = std::size_t{1} << 20;
+
+// False: the system gives no thread now, and the server has to wait for the disk itself.
+bool has_thread(std::unique_ptr<asio::thread_pool>& pool) {
+  try {
+    if (pool == nullptr) pool = std::make_unique<asio::thread_pool>(1);
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
 }  // namespace
 
 LogWriter::LogWriter(asio::io_context& io, Disk disk)
@@ -115,13 +126,13 @@ void LogWriter::sync_soon() {
 
 void LogWriter::sync_there() {
   ++syncing_;
-  if (thread_ == nullptr) thread_ = std::make_unique<asio::thread_pool>(1);
-  asio::post(*thread_, [self = self_, &io = io_, sync = disk_.sync, file = file_, position = written_] {
+  auto work = [self = self_, &io = io_, sync = disk_.sync, file = file_, position = written_] {
     const int error = sync(file->get()) == 0 ? 0 : errno;
     asio::post(io, [self, position, error] {
       if (*self != nullptr) (*self)->synced(position, error);
     });
-  });
+  };
+  has_thread(thread_) ? asio::post(*thread_, std::move(work)) : work();
 }
 
 void LogWriter::synced(std::uint64_t position, int error) {

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "kv/heap.hpp"
@@ -48,8 +50,16 @@ SnapshotFile::SnapshotFile(Choice choice, std::function<void(Outcome)> ended)
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { work(); });
+  Outcome begun;
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& problem) {
+    begun = std::unexpected(std::string("cannot start a thread for the snapshot: ") + problem.what());
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (begun) return;
+  failed_ = true;
+  ended_(std::move(begun));
 }
 
 void SnapshotFile::add(rdb::Encoded chunk) {
@@ -170,8 +180,12 @@ void SnapshotFile::work() {
   if (fd < 0) {
     outcome = system_error("cannot create " + temporary_);
   } else {
-    outcome = write_all(fd);
-    if (outcome) outcome = put_in_place(fd);
+    try {
+      outcome = write_all(fd);
+      if (outcome) outcome = put_in_place(fd);
+    } catch (const std::bad_alloc&) {
+      outcome = std::unexpected("out of memory");
+    }
     if (::close(fd) != 0 && outcome) outcome = system_error("cannot close the snapshot");
     if (!outcome) ::unlink(temporary_.c_str());
   }

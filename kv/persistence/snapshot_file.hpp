@@ -33,8 +33,8 @@ class SnapshotFile {
   };
   using Outcome = std::expected<void, std::string>;
 
-  // `ended` is called once, by the object's thread, with success or the error. It is not
-  // called after abandon().
+  // `ended` is called once, by the object's thread, with success or the error; by the constructor, if the
+  // system gives no thread. It is not called after abandon().
   SnapshotFile(Choice choice, std::function<void(Outcome)> ended);
   ~SnapshotFile() { abandon(); }
 
