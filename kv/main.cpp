@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <asio/signal_set.hpp>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +18,7 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <stdexcept>
 
 #include "kv/aof/append_only.hpp"
 #include "kv/background.hpp"
@@ -27,7 +30,16 @@
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
 #include "kv/server/settings_check.hpp"
+#include "kv/stack_limit.hpp"
+#include "kv/stop_signals.hpp"
 #include "kv/supervisor.hpp"
+
+// Read by jemalloc. It would make an arena for each new thread when that thread first allocates, and crash if
+// there is no memory for it; the few threads beside the main one do not contend for one.
+extern "C" {
+extern const char* malloc_conf;
+[[gnu::visibility("default")]] const char* malloc_conf = "narenas:1";
+}
 
 namespace {
 
@@ -66,6 +78,16 @@ std::int64_t wall_clock_us() { return read_clock_us(CLOCK_REALTIME); }
 std::int64_t steady_clock_us() {
   static const std::int64_t ahead_us = wall_clock_us() - read_clock_us(CLOCK_MONOTONIC);
   return ahead_us + read_clock_us(CLOCK_MONOTONIC);
+}
+
+// Asio ignores it when the kernel refuses to watch the descriptor of its timers: none would ever end.
+void check_timers(asio::io_context& io) {
+  bool ended = false;
+  asio::steady_timer timer(io, std::chrono::seconds(0));
+  timer.async_wait([&ended](const std::error_code&) { ended = true; });
+  io.run_for(std::chrono::seconds(1));
+  if (!ended) throw std::runtime_error("the system refuses a timer");
+  io.restart();
 }
 
 // Asks for descriptors for so many clients and some for the server itself; returns how many clients fit.
@@ -220,30 +242,26 @@ int run(StartOptions options, const char* program) {
     if (const auto ended = background->begin()) return *ended;
   }
   asio::io_context io(1);
+  check_timers(io);
   Surroundings surroundings = surroundings_of(options, program);
   Server server(io, std::move(options.settings), std::move(surroundings));
-  asio::signal_set signals(io, SIGINT, SIGTERM);
   bool stopping = false;
-  auto stop = [&] {
+  StopSignals signals(io, [&](int number) {
+    if (stopping) return;
+    server.log(LogLevel::warning,
+               std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
+    server.refresh_time();
+    // The second SIGINT comes from somebody who waits at a terminal.
+    repl::Shutdown& shutdown = server.replication->shutdown();
+    const bool insists = shutdown.waits() && number == SIGINT;
+    shutdown.begin({.now = insists});
+    server.end_round();
+  });
+  server.surroundings.stop = [&] {
     if (std::exchange(stopping, true)) return;
     signals.cancel();
     io.stop();
   };
-  server.surroundings.stop = stop;
-  const std::function<void()> wait_for_signal = [&] {
-    signals.async_wait([&](const std::error_code& error, int number) {
-      if (error) return;
-      server.log(LogLevel::warning,
-                 std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
-      server.refresh_time();
-      // The second SIGINT comes from somebody who waits at a terminal.
-      repl::Shutdown& shutdown = server.replication->shutdown();
-      const bool insists = shutdown.waits() && number == SIGINT;
-      if (shutdown.begin({.now = insists}) != repl::Shutdown::Begun::stopped) wait_for_signal();
-      server.end_round();
-    });
-  };
-  wait_for_signal();
   fit_maxclients(server);
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
   if (const std::string wrong = begin_listening(server); !wrong.empty()) {
@@ -275,6 +293,7 @@ int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // as in Redis, the server outlives its terminal
   keep_freed_memory();
+  if (const std::string wrong = widen_stack(); !wrong.empty()) return complain(wrong);
   const std::vector<std::string> arguments(words + 1, words + count);
   // An option overrides the environment variable.
   const std::string provider = environment("WEIR_RDMA_PROVIDER");
@@ -299,7 +318,8 @@ int main(int count, char** words) {
     if (options->check) return check_config(std::move(*options), words[0]);
     return run(std::move(*options), words[0]);
   } catch (const std::exception& problem) {
-    std::fprintf(stderr, "weir-server: %s\n", problem.what());
-    return 1;
+    const std::string why = std::string("the server cannot go on: ") + problem.what();
+    if (!log_path.empty()) write_log(LogLevel::warning, why);
+    return complain(why);
   }
 }

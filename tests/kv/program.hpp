@@ -19,8 +19,12 @@ namespace weir::kv::testing {
 // One run of the program, whose output is collected until its end.
 class Program {
  public:
-  explicit Program(std::vector<std::string> arguments, const std::string& variable = {}) {
+  // `before` is for the shell, if it is not empty, which then becomes the program.
+  explicit Program(std::vector<std::string> arguments, const std::string& variable = {},
+                   const std::string& before = {}) {
     arguments.insert(arguments.begin(), WEIR_SERVER);
+    if (!before.empty())
+      arguments.insert(arguments.begin(), {"/bin/sh", "-c", before + "; exec \"$0\" \"$@\""});
     std::vector<char*> words;
     for (std::string& word : arguments) words.push_back(word.data());
     words.push_back(nullptr);
@@ -36,7 +40,7 @@ class Program {
     ::posix_spawn_file_actions_init(&streams);
     ::posix_spawn_file_actions_adddup2(&streams, pipe[1], 1);
     ::posix_spawn_file_actions_adddup2(&streams, pipe[1], 2);
-    const int failed = ::posix_spawn(&pid_, WEIR_SERVER, &streams, nullptr, words.data(), variables.data());
+    const int failed = ::posix_spawn(&pid_, words[0], &streams, nullptr, words.data(), variables.data());
     ::posix_spawn_file_actions_destroy(&streams);
     ::close(pipe[1]);
     if (failed != 0) throw std::runtime_error("cannot run " WEIR_SERVER);
