@@ -1,6 +1,8 @@
-// SipHash-1-3: a pseudo-random function of bytes under a secret key of 128 bits. J.-P. Aumasson, D. J.
-// Bernstein, "SipHash: a fast short-input PRF", 2012; one compression round, three finalization rounds, as
-// Rust's and Python's tables use it.
+// SipHash: a pseudo-random function of bytes under a secret key of 128 bits. J.-P. Aumasson, D. J. Bernstein,
+// "SipHash: a fast short-input PRF", 2012.
+//
+// SipHash-1-3 (one round a word, three at the end) is for tables, as Rust's and Python's; SipHash-2-4, the
+// authors' proposal, for authentication.
 //
 // Threading: stateless.
 #pragma once
@@ -18,9 +20,10 @@ struct SipKey {
   std::uint64_t second = 0;
 };
 
-class SipState {
+template <int compressions, int finalizations>
+class SipRounds {
  public:
-  explicit SipState(SipKey key)
+  explicit SipRounds(SipKey key)
       : v0_(key.first ^ 0x736f6d6570736575u),
         v1_(key.second ^ 0x646f72616e646f6du),
         v2_(key.first ^ 0x6c7967656e657261u),
@@ -28,14 +31,12 @@ class SipState {
 
   void add(std::uint64_t word) {
     v3_ ^= word;
-    round();
+    for (int i = 0; i < compressions; ++i) round();
     v0_ ^= word;
   }
   std::uint64_t finish() {
     v2_ ^= 0xff;
-    round();
-    round();
-    round();
+    for (int i = 0; i < finalizations; ++i) round();
     return v0_ ^ v1_ ^ v2_ ^ v3_;
   }
 
@@ -55,6 +56,8 @@ class SipState {
 
   std::uint64_t v0_, v1_, v2_, v3_;
 };
+using SipState = SipRounds<1, 3>;
+using SipMacState = SipRounds<2, 4>;
 
 namespace detail {
 template <class Word>
@@ -73,14 +76,17 @@ inline std::uint64_t load_tail(const char* at, std::size_t size) {
 }
 }  // namespace detail
 
-inline std::uint64_t siphash(SipKey key, std::string_view bytes) {
-  SipState state(key);
+// Of what `state` has taken, and then these bytes.
+template <class State>
+std::uint64_t finish_with(State state, std::string_view bytes) {
   const char* at = bytes.data();
   for (const char* const whole = at + (bytes.size() & ~std::size_t{7}); at != whole; at += 8)
     state.add(detail::load<std::uint64_t>(at));
   state.add(detail::load_tail(at, bytes.size() & 7) | std::uint64_t{bytes.size()} << 56);
   return state.finish();
 }
+
+inline std::uint64_t siphash(SipKey key, std::string_view bytes) { return finish_with(SipState(key), bytes); }
 
 // The same result as for the word's eight bytes.
 inline std::uint64_t siphash(SipKey key, std::uint64_t word) {
