@@ -8,8 +8,7 @@
 
 namespace weir::sockets {
 
-// Reads a file that belongs to this user or root, that nobody else can read, and that has at least 16 bytes.
-// The error says what is wrong with it.
+// From a file as link/secret_file.hpp wants it. The error says what is wrong with it.
 std::expected<hash::SipKey, std::string> read_secret(const std::string& path);
 
 }  // namespace weir::sockets
