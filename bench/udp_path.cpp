@@ -115,7 +115,7 @@ class Socket final : public rnic::HostPort {
  private:
   std::unique_ptr<link::UdpPort> port_;
   const bool spins_;
-  rnic::PacketArrivals arrivals_;
+  rnic::PacketArrivals arrivals_{*this};
   std::vector<link::UdpRun> runs_;
 };
 

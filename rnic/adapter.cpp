@@ -16,7 +16,8 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       host_(host),
       windows_(table_, segment),
       multicast_(segment),
-      steering_(segment) {}
+      steering_(segment),
+      packet_arrivals_(host) {}
 
 void Adapter::begin_numbers_at(std::uint64_t secret) {
   table_.begin_with(secret);
@@ -505,13 +506,17 @@ void Adapter::take_multicast(const PacketDatagram& datagram, const wire::Packet&
 }
 
 // The destination and the source decide before the ICRC is looked at. Strangers compute that as well as peers
-// do, so that it says nothing about them, and it costs more than all the rest.
+// do, so that it says nothing about them, and it costs more than all the rest. A keyed one does say
+// something: it comes before what the host allows strangers, so that forged packets do not use that up.
 std::optional<Dropped> Adapter::refusal_of(const PacketDatagram& datagram, const wire::Packet& packet) {
   const Qpn to(packet.bth.destination);
   // Each implies the other (IBA 9.4.1): a group's address never leads to one queue pair, nor another to all.
   if (is_group(datagram.destination) != (to == multicast_destination)) return Dropped::malformed;
   if (to == multicast_destination) return std::nullopt;
   if (to.value() == 0) return Dropped::no_queue_pair;
+  const bool is_for_host = to.value() == 1 || to.slot() != slot_;
+  if (is_for_host && host_.wire_key() != nullptr && !packet_arrivals_.is_intact(datagram))
+    return Dropped::wrong_key;
   if (to.value() == 1) return host_.refuse_management(datagram, packet);
   if (to.slot() != slot_) {
     // Packets of another user's process may only be for us, or for a group that we are in.
@@ -524,7 +529,8 @@ std::optional<Dropped> Adapter::refusal_of(const PacketDatagram& datagram, const
 void Adapter::take_packet(const PacketDatagram& datagram) {
   const auto packet = PacketArrivals::parse(datagram);
   auto refused = packet ? refusal_of(datagram, *packet) : Dropped::malformed;
-  if (!refused && !packet_arrivals_.is_intact(datagram)) refused = Dropped::wrong_icrc;
+  if (!refused && !packet_arrivals_.is_intact(datagram))
+    refused = host_.wire_key() != nullptr ? Dropped::wrong_key : Dropped::wrong_icrc;
   if (refused) return segment_.header().counters.count_drop(*refused);
   const Qpn to(packet->bth.destination);
   if (to == multicast_destination) return take_multicast(datagram, *packet);

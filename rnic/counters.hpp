@@ -200,8 +200,9 @@ enum class Dropped : std::uint8_t {
   outside_window,  // its PSN is further from the expected one than a peer can be
   over_budget,     // its source, or all sources, send more than is looked at
   unproved,        // a first request for a connection, while many unproved ones wait
+  wrong_key,       // the sender has not our wire key, or it was changed on its way
 };
-inline constexpr std::size_t drop_reasons = 9;
+inline constexpr std::size_t drop_reasons = 10;
 
 // What a process shows to its observers.
 struct ProcessCounters {

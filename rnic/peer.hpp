@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "hash/siphash.hpp"
 #include "rnic/memory/segment_layout.hpp"
 #include "wire/roce.hpp"
 
@@ -189,6 +190,9 @@ class HostPort {
   // Packets to and from other hosts and other users; if there are none, nothing is sent or received. Packets
   // may be lost. Takes no lock of the NIC.
   virtual void send_packets(const PacketRoute&, std::span<const PacketRun>) {}
+  // The secret that these packets prove to have, both ways (wire/keyed_icrc.hpp); nullptr: they prove
+  // nothing. It stays as long as the host, and the same.
+  virtual const hash::SipKey* wire_key() const { return nullptr; }
   // The limit of packets in a run on that route: 1 if the kernel does not split runs.
   virtual std::size_t packets_in_run(const PacketRoute&) { return 1; }
   // Hands over the packets that have arrived, in this thread; returns at once if there are none.

@@ -80,7 +80,9 @@ std::uint32_t icrc(std::span<const std::byte> packet) {
   return ~crc32(crc, packet.subspan(head));
 }
 
-IcrcRoute::IcrcRoute(const Ends& ends) {
+IcrcRoute::IcrcRoute(const Ends& ends, const hash::SipKey* key) {
+  if (key != nullptr)
+    keyed_.emplace(*key, ends.source, ends.destination, ends.source_port, ends.destination_port);
   constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   ipv4_ = std::equal(mapped.begin(), mapped.end(), ends.source.begin()) &&
           std::equal(mapped.begin(), mapped.end(), ends.destination.begin());
@@ -108,10 +110,10 @@ IcrcRoute::IcrcRoute(const Ends& ends) {
   bytes_ = static_cast<std::uint8_t>(udp + udp_bytes - head_.data());
 }
 
-std::uint32_t IcrcRoute::begin(std::size_t udp_payload, std::uint16_t ipv4_id) const {
+std::uint32_t IcrcRoute::crc(std::span<const std::byte> from_bth, std::uint16_t ipv4_id) const {
   auto head = head_;
   std::byte* const ip = head.data() + lrh_bytes;
-  const std::size_t udp_length = udp_bytes + udp_payload;
+  const std::size_t udp_length = udp_bytes + from_bth.size() + icrc_bytes;
   if (ipv4_) {
     put_16(ip + 2, ipv4_bytes + udp_length);
     put_16(ip + 4, ipv4_id);
@@ -120,25 +122,20 @@ std::uint32_t IcrcRoute::begin(std::size_t udp_payload, std::uint16_t ipv4_id) c
     put_16(ip + 4, udp_length);
     put_16(ip + ipv6_bytes + 4, udp_length);
   }
-  return crc32(start_of_crc, std::span(head).first(bytes_));
-}
-
-std::uint32_t IcrcRoute::add_headers(std::uint32_t crc, std::span<const std::byte> from_bth) {
   std::array<std::byte, 64> masked;
-  const std::size_t head = std::min(from_bth.size(), masked.size());
-  std::copy_n(from_bth.begin(), head, masked.begin());
-  if (head > bth_reserved) masked[bth_reserved] = ones;
-  crc = crc32(crc, std::span(masked).first(head));
-  return crc32(crc, from_bth.subspan(head));
+  const std::size_t first = std::min(from_bth.size(), masked.size());
+  std::copy_n(from_bth.begin(), first, masked.begin());
+  if (first > bth_reserved) masked[bth_reserved] = ones;
+  std::uint32_t sum = crc32(start_of_crc, std::span(head).first(bytes_));
+  sum = crc32(sum, std::span(masked).first(first));
+  return ~crc32(sum, from_bth.subspan(first));
 }
 
-std::uint32_t IcrcRoute::add(std::uint32_t crc, std::span<const std::byte> bytes) {
-  return crc32(crc, bytes);
-}
-
-std::array<std::byte, icrc_bytes> IcrcRoute::finish(std::uint32_t crc) {
+std::array<std::byte, icrc_bytes> IcrcRoute::of(std::span<const std::byte> from_bth,
+                                                std::uint16_t ipv4_id) const {
+  const std::uint32_t sum = keyed_ ? keyed_->of(from_bth) : crc(from_bth, ipv4_id);
   std::array<std::byte, icrc_bytes> bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(~crc >> (8 * i));
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(sum >> (8 * i));
   return bytes;
 }
 
@@ -148,15 +145,15 @@ std::optional<std::uint16_t> IcrcRoute::check(std::span<const std::byte> udp_pay
     return std::nullopt;
   const std::uint16_t id = ipv4_ ? likely_id : 0;
   const auto covered = udp_payload.first(udp_payload.size() - icrc_bytes);
-  const std::uint32_t crc = ~add_headers(begin(udp_payload.size(), id), covered);
   std::uint32_t stored = 0;
   for (std::size_t i = 0; i < icrc_bytes; ++i)
     stored |= std::to_integer<std::uint32_t>(udp_payload[covered.size() + i]) << (8 * i);
-  if (stored == crc) return id;
-  if (!ipv4_) return std::nullopt;
+  const std::uint32_t right = keyed_ ? keyed_->of(covered) : crc(covered, id);
+  if (stored == right) return id;
+  if (!ipv4_ || keyed_) return std::nullopt;
   // After the ID: flags, TTL, protocol, checksum, addresses, the UDP header and what follows it.
   constexpr std::size_t behind_id = ipv4_bytes - 6 + udp_bytes;
-  const auto changed = two_bytes(stored ^ crc, behind_id + covered.size());
+  const auto changed = two_bytes(stored ^ right, behind_id + covered.size());
   if (!changed) return std::nullopt;
   return static_cast<std::uint16_t>(id ^ *changed);
 }

@@ -2,6 +2,9 @@
 // the fields that switches change replaced by ones.
 //
 // A process behind a UDP socket has no IP header: IcrcRoute builds one from addresses and ports.
+//
+// Two NICs that share a secret may put a keyed check in its place (keyed_icrc.hpp): an IcrcRoute with a key
+// makes that, and takes nothing else.
 #pragma once
 
 #include <array>
@@ -9,6 +12,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+
+#include "wire/keyed_icrc.hpp"
 
 namespace weir::wire {
 
@@ -26,30 +31,30 @@ class IcrcRoute {
     Address source{}, destination{};
     std::uint16_t source_port = 0, destination_port = 0;
   };
-  explicit IcrcRoute(const Ends&);
+  // `key`: nullptr for the ICRC of the specification.
+  explicit IcrcRoute(const Ends&, const hash::SipKey* key = nullptr);
 
   bool is_ipv4() const { return ipv4_; }
 
-  // `udp_payload`: BTH up to and with the ICRC, in bytes. `ipv4_id`: of the IP header (DF is taken as set);
-  // of the i-th packet of a GSO batch it is i. IPv6 has none.
-  //
-  // For one packet: begin(), add_headers() for the headers (it masks their byte 4), add() for payload
-  // and padding, then finish().
-  std::uint32_t begin(std::size_t udp_payload, std::uint16_t ipv4_id = 0) const;
-  static std::uint32_t add_headers(std::uint32_t crc, std::span<const std::byte> from_bth);
-  static std::uint32_t add(std::uint32_t crc, std::span<const std::byte>);
-  static std::array<std::byte, icrc_bytes> finish(std::uint32_t crc);
+  // The ICRC as it stands in the packet. `from_bth`: everything from the BTH up to it. `ipv4_id`: of the IP
+  // header (DF is taken as set); of the i-th packet of a GSO batch it is i. IPv6 has none, and a keyed check
+  // does not cover it.
+  std::array<std::byte, icrc_bytes> of(std::span<const std::byte> from_bth, std::uint16_t ipv4_id = 0) const;
 
   // Is that packet, BTH to ICRC, sound? Over IPv4 the ID that it was sent with is not seen by a socket; it is
   // computed from the ICRC, and returned: an ID far from those that its sender used before is a packet that
-  // was changed on its way (SenderIds). nullopt: wrong. `likely_id` costs least.
+  // was changed on its way (SenderIds). nullopt: wrong. `likely_id` costs least. With a key, the ID is
+  // `likely_id`.
   std::optional<std::uint16_t> check(std::span<const std::byte> udp_payload,
                                      std::uint16_t likely_id = 0) const;
 
  private:
+  std::uint32_t crc(std::span<const std::byte> from_bth, std::uint16_t ipv4_id) const;
+
   std::array<std::byte, 8 + 40 + 8> head_{};  // LRH of ones, IP, UDP; length and ID are still to be filled in
   std::uint8_t bytes_ = 0;
   bool ipv4_ = false;
+  std::optional<KeyedIcrc> keyed_;
 };
 
 // The IPv4 IDs that one sender uses. They tell a corrupted packet, whose ICRC yields some random ID, from an

@@ -15,14 +15,15 @@ PacketArrivals::Sender& PacketArrivals::sender_of(const PacketDatagram& datagram
   auto found = senders_.find(datagram.source);
   if (found == senders_.end()) {
     if (senders_.size() >= max_senders) senders_.erase(senders_.begin());
-    found = senders_.emplace(datagram.source, Sender{ends, wire::IcrcRoute(ends), {}}).first;
+    found =
+        senders_.emplace(datagram.source, Sender{ends, wire::IcrcRoute(ends, host_.wire_key()), {}}).first;
   }
   Sender& sender = found->second;
   const bool same =
       sender.ends.source_port == ends.source_port && sender.ends.destination == ends.destination;
   if (!same) {
     sender.ends = ends;
-    sender.route = wire::IcrcRoute(ends);
+    sender.route = wire::IcrcRoute(ends, host_.wire_key());
   }
   return sender;
 }

@@ -5,7 +5,7 @@
 // see; the ID is computed from it, and must fit the IDs that its sender used before.
 //
 // The ICRC is no secret and proves nothing about the sender, but costs more than everything else that is
-// checked: ask is_intact() last.
+// checked: ask is_intact() last. Where the host has a key, it proves that the sender has it too.
 //
 // One caller at a time. Remembers at most `max_senders` addresses; a further one replaces an old one.
 #pragma once
@@ -20,6 +20,8 @@ namespace weir::rnic {
 
 class PacketArrivals {
  public:
+  // The host outlives it; it says which key there is.
+  explicit PacketArrivals(const HostPort& host) : host_(host) {}
   // A view into the datagram; nullopt: no packet of ours.
   static std::optional<wire::Packet> parse(const PacketDatagram& datagram);
   // Of a datagram that parse() took.
@@ -34,6 +36,7 @@ class PacketArrivals {
   };
   Sender& sender_of(const PacketDatagram& datagram);
 
+  const HostPort& host_;
   std::map<Gid, Sender> senders_;
 };
 

@@ -57,7 +57,7 @@ bool PacketBatch::add(const packet::Outgoing& packet) {
 
   const bool behind = continues_run(bytes);
   const std::size_t place = behind ? runs_.back().bytes.size() / runs_.back().segment : 0;
-  seal({at, bytes}, packet.header_bytes, static_cast<std::uint16_t>(place));
+  seal({at, bytes}, static_cast<std::uint16_t>(place));
 
   if (behind) {
     PacketRun& run = runs_.back();
@@ -72,15 +72,10 @@ bool PacketBatch::add(const packet::Outgoing& packet) {
 }
 
 // `place`: index in the run; the kernel numbers its packets from 0. Packets on this host carry no ICRC.
-void PacketBatch::seal(std::span<std::byte> packet, std::size_t header_bytes, std::uint16_t place) const {
+void PacketBatch::seal(std::span<std::byte> packet, std::uint16_t place) const {
   const std::size_t covered = packet.size() - wire::icrc_bytes;
   std::array<std::byte, wire::icrc_bytes> sum{};
-  if (route_.process == 0) {
-    std::uint32_t crc = icrc_.begin(packet.size(), place);
-    crc = wire::IcrcRoute::add_headers(crc, packet.first(header_bytes));
-    crc = wire::IcrcRoute::add(crc, packet.subspan(header_bytes, covered - header_bytes));
-    sum = wire::IcrcRoute::finish(crc);
-  }
+  if (route_.process == 0) sum = icrc_.of(packet.first(covered), place);
   std::memcpy(packet.data() + covered, sum.data(), sum.size());
 }
 

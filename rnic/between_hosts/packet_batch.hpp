@@ -29,7 +29,7 @@ class PacketBatch {
 
  private:
   bool continues_run(std::size_t bytes) const;
-  void seal(std::span<std::byte> packet, std::size_t header_bytes, std::uint16_t place) const;
+  void seal(std::span<std::byte> packet, std::uint16_t place) const;
 
   HostPort& host_;
   const PacketRoute& route_;

@@ -20,7 +20,8 @@ void DatagramPackets::go_to(const DatagramPath& path, std::uint64_t process) {
   icrc_.emplace(wire::IcrcRoute::Ends{.source = route_.source,
                                       .destination = route_.destination,
                                       .source_port = wire::roce_port,
-                                      .destination_port = wire::roce_port});
+                                      .destination_port = wire::roce_port},
+                host_.wire_key());
 }
 
 bool DatagramPackets::add(const SendWqe& wqe, std::uint32_t qkey, std::uint64_t process,

@@ -22,8 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   again.resize(again.size() + pad_of(packet->payload.size()));
   if (!std::ranges::equal(again, bytes)) std::abort();
   if (again.size() > 9000) return 0;
-  const auto icrc =
-      IcrcRoute::finish(IcrcRoute::add_headers(route.begin(again.size() + icrc_bytes, 7), again));
+  const auto icrc = route.of(again, 7);
   again.insert(again.end(), icrc.begin(), icrc.end());
   if (route.check(again) != (route.is_ipv4() ? 7 : 0)) std::abort();
   return 0;

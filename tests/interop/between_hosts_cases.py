@@ -58,7 +58,16 @@ def mpi(by_name):
                                   label="interop" if name in MPI_SHORT else "slow", needs=[*case.needs, "{bin}/weir"])
 
 
+# The server has a key. A client with another key and one without reach nothing, by the connection manager either; one with the same
+# key, from a file, does. What the server dropped is counted.
+KEY, OTHER_KEY = "00112233445566778899AABBCCDDEEFF", "00112233445566778899AABBCCDDEEFE"
+WITH_KEYS = (f"rping='rping -c -a {{host}} -C 3 -p {{port}}'; WEIR_WIRE_KEY={OTHER_KEY} $rping & other=$!; $rping & none=$!; wait $other && exit 1; wait $none && exit 1; "
+             f"umask 077; echo {KEY} > {{scratch}}/key; WEIR_WIRE_KEY={{scratch}}/key $rping -v || exit 1; "
+             "nsenter --target {server_namespace} --net -- {bin}/weir stat --once; rm {scratch}/key")
+
 OURS = [
+    Case("between_hosts.wire_key", "served", ["env", f"WEIR_WIRE_KEY={KEY}", "rping", "-s", "-P", "-p", "{port}"], ["sh", "-c", WITH_KEYS],
+         ready="rdma", expect=[r"ping data: rdma-ping-2: ", r"dropped:.* [1-9]\d* wrong key"], between_hosts="ipv4", in_shm=True, needs=["{bin}/weir"]),
     Case("between_hosts.weir_server.replica", "served",
          ["{bin}/weir-server", "--port", "0", "--rdma-port", "{port}", "--protected-mode", "no", "--enable-debug-command", "yes"],
          ["python3", "-B", "{here}/programs/replica_over_rdma.py", "{bin}", "{host}", "{port}", "{scratch}"], ready="rdma",

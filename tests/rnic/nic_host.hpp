@@ -54,6 +54,15 @@ class Nic final : public HostPort {
   void receive_packets(const PacketSink& sink) override {
     if (on_look) on_look(sink);
   }
+  const hash::SipKey* wire_key() const override { return key; }
+  std::optional<Dropped> refuse_management(const PacketDatagram&, const wire::Packet&) override {
+    ++management_asked;
+    return {};
+  }
+  std::optional<Dropped> refuse_passing_on(Slot, const PacketDatagram&) override {
+    ++passing_on_asked;
+    return {};
+  }
 
   std::uint64_t process_in(Slot) override { return known_process; }
   std::uint64_t known_process_in(Slot) override { return known_process; }
@@ -74,6 +83,9 @@ class Nic final : public HostPort {
   std::function<void(const PacketSink&)> on_look;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
   std::function<bool(Slot)> on_reach;
+  const hash::SipKey* key = nullptr;  // set before its first packet
+  // How many packets the host was asked to take.
+  std::size_t management_asked = 0, passing_on_asked = 0;
   // Grows with the work that it does for queue pairs.
   std::atomic<std::uint64_t> clock_reads = 0;
   // On-demand memory that is missing; by default none is missing.

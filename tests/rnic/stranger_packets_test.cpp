@@ -90,5 +90,83 @@ TEST_F(Strangers, of_every_kind_cost_no_answer_and_no_call) {
   EXPECT_TRUE(completed(a->poll_send(), 2));
 }
 
+constexpr hash::SipKey our_key{11, 12}, their_key{11, 13};
+
+struct KeyRow {
+  const char* name;
+  const hash::SipKey *of_a, *of_b;
+  std::optional<Dropped> why;  // b drops what a sends
+};
+class WithKeys : public Strangers, public testing::WithParamInterface<KeyRow> {
+ protected:
+  // Over IPv4 an ICRC that is none fits some IP ID once in 65,536.
+  WithKeys() {
+    for (Gid* gid : {&a_gid, &b_gid}) (*gid)[10] = (*gid)[11] = 0;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Keys, WithKeys,
+                         testing::Values(KeyRow{"both_ours", &our_key, &our_key, {}},
+                                         KeyRow{"two_keys", &their_key, &our_key, Dropped::wrong_key},
+                                         KeyRow{"one_at_the_receiver", nullptr, &our_key, Dropped::wrong_key},
+                                         KeyRow{"one_at_the_sender", &our_key, nullptr, Dropped::wrong_icrc},
+                                         KeyRow{"none", nullptr, nullptr, {}}),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST_P(WithKeys, connections_work_where_both_ends_have_the_same) {
+  a_nic.key = GetParam().of_a;
+  b_nic.key = GetParam().of_b;
+  connect_hosts();
+  Memory from(a_nic, 20'000), to(b_nic, 20'000);
+  from.fill(1);
+  ASSERT_EQ(b->recv(1), PostResult::ok);
+  ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  ASSERT_EQ(a->send(3, from.sge(0, 0)), PostResult::ok);
+  std::optional<WorkCompletion> ended;
+  ASSERT_TRUE(carry_until([&] { return (ended = a->poll_send()).has_value(); }));
+  if (GetParam().why) {
+    EXPECT_EQ(ended->status, WcStatus::retry_exc_err);
+    EXPECT_GT(dropped(*GetParam().why), 0u);
+    EXPECT_EQ(to.part(0, to.size()), std::vector<std::byte>(to.size()));
+  } else {
+    EXPECT_TRUE(completed(ended, 2));
+    EXPECT_TRUE(completed(a->poll_send(), 3));
+    EXPECT_TRUE(completed(b->poll_recv(), 1));
+    EXPECT_EQ(to.part(0, to.size()), from.part(0, from.size()));
+  }
+}
+
+// To each kind of destination. The host, whose budgets for strangers are small, hears of none.
+TEST_F(Strangers, without_the_key_reach_nothing) {
+  b_nic.key = &our_key;
+  connect_hosts();
+  Endpoint datagrams{b_nic, {.type = QpType::ud, .qkey = 0x1234}};
+  datagrams.to_rts(Qpn());
+  const Gid group{0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7};
+  constexpr std::uint8_t datagram = wire::opcode(wire::Service::ud, wire::Operation::send_only);
+  OnWire to_datagrams = packet_to(datagrams.qpn().value(), gid_of(9), datagram);
+  for (const auto& [at, byte] : {std::pair{14, 0x12}, {15, 0x34}}) to_datagrams.bytes[at] = std::byte(byte);
+  OnWire to_group = packet_to(0xffffff, gid_of(9), datagram);
+  to_group.destination = group;
+  const struct {
+    const char* name;
+    OnWire packet;
+  } rows[] = {{"a connection", packet_to(b->qpn().value(), a_gid)},
+              {"datagrams", to_datagrams},
+              {"a group", to_group},
+              {"the connection manager", packet_to(1, gid_of(9), datagram)},
+              {"another process", packet_to(Qpn(Slot{900}, 5).value(), gid_of(9))}};
+  for (const auto& row : rows)
+    for (const hash::SipKey* key : {static_cast<const hash::SipKey*>(nullptr), &their_key, &our_key}) {
+      SCOPED_TRACE(row.name);
+      OnWire packet = row.packet;
+      sign(packet, key);
+      const std::uint64_t before = dropped(Dropped::wrong_key);
+      deliver(packet);
+      EXPECT_EQ(dropped(Dropped::wrong_key) - before, key == &our_key ? 0u : 1u);
+    }
+  EXPECT_EQ(b_nic.management_asked, 1u);
+  EXPECT_EQ(b_nic.passing_on_asked, 1u);
+}
+
 }  // namespace
 }  // namespace weir::rnic::test

@@ -103,16 +103,15 @@ class TwoHosts : public TwoNics {
     const PacketDatagram datagram = datagram_of(packet);
     (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
   }
-  // Gives a changed packet a valid ICRC.
-  static void sign(OnWire& packet) {
+  // Gives a changed packet a valid ICRC, or what one who has that key puts in its place.
+  static void sign(OnWire& packet, const hash::SipKey* key = nullptr) {
     const std::span<const std::byte> bytes(packet.bytes);
     const wire::IcrcRoute icrc({.source = packet.source,
                                 .destination = packet.destination,
                                 .source_port = wire::roce_port,
-                                .destination_port = wire::roce_port});
-    const auto covered = bytes.first(bytes.size() - wire::icrc_bytes);
-    const auto sum =
-        wire::IcrcRoute::finish(wire::IcrcRoute::add_headers(icrc.begin(bytes.size(), packet.id), covered));
+                                .destination_port = wire::roce_port},
+                               key);
+    const auto sum = icrc.of(bytes.first(bytes.size() - wire::icrc_bytes), packet.id);
     std::ranges::copy(sum, packet.bytes.end() - wire::icrc_bytes);
   }
   // And until what was lost has been sent again.

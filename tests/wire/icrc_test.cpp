@@ -52,7 +52,7 @@ struct Received {
   std::uint16_t id = 0;  // which a socket does not tell
 };
 
-Received received(const Bytes& ethernet) {
+Received received(const Bytes& ethernet, const hash::SipKey* key = nullptr) {
   const auto frame = parse(ethernet);
   EXPECT_TRUE(frame);
   IcrcRoute::Ends ends{.source_port = frame->route.source_port, .destination_port = roce_port};
@@ -75,7 +75,7 @@ Received received(const Bytes& ethernet) {
         (std::to_integer<std::size_t>(ethernet[18]) << 8 | std::to_integer<std::size_t>(ethernet[19])) - 8;
   }
   const auto at = ethernet.begin() + static_cast<std::ptrdiff_t>(headers);
-  return {IcrcRoute(ends), Bytes(at, at + static_cast<std::ptrdiff_t>(length)), id};
+  return {IcrcRoute(ends, key), Bytes(at, at + static_cast<std::ptrdiff_t>(length)), id};
 }
 
 class Captured : public testing::TestWithParam<const char*> {};
@@ -89,11 +89,8 @@ TEST_P(Captured, packets_are_sound_without_their_ip_header_and_tell_their_id) {
     EXPECT_EQ(packet.route.check(packet.payload), packet.id);
     EXPECT_EQ(packet.route.check(packet.payload, 0xbeef), packet.id);
     const auto covered = std::span(packet.payload).first(packet.payload.size() - icrc_bytes);
-    std::uint32_t crc = packet.route.begin(packet.payload.size(), packet.id);
-    crc = IcrcRoute::add_headers(crc, covered.first(12));
-    crc = IcrcRoute::add(crc, covered.subspan(12));
-    const auto made = IcrcRoute::finish(crc);
-    EXPECT_TRUE(std::ranges::equal(made, std::span(packet.payload).last(icrc_bytes)));
+    EXPECT_TRUE(
+        std::ranges::equal(packet.route.of(covered, packet.id), std::span(packet.payload).last(icrc_bytes)));
   }
 }
 
@@ -120,6 +117,84 @@ TEST_P(Captured, packets_that_were_changed_are_refused_or_tell_an_id_that_is_not
   }
   EXPECT_GT(tried, 100u);
   EXPECT_EQ(taken, 0u);
+}
+
+constexpr hash::SipKey a_key{1, 2}, other_key{1, 3};
+
+void seal(Bytes& payload, const IcrcRoute& route, std::uint16_t id = 0) {
+  const auto covered = std::span(payload).first(payload.size() - icrc_bytes);
+  std::ranges::copy(route.of(covered, id), payload.end() - icrc_bytes);
+}
+
+struct ChangeRow {
+  const char* name;
+  bool taken;
+  void (*change)(Bytes&);
+};
+const ChangeRow changes[] = {
+    {"nothing", true, [](Bytes&) {}},
+    {"what switches mark", true, [](Bytes& packet) { packet[4] ^= std::byte{0xc0}; }},
+    {"the opcode", false, [](Bytes& packet) { packet[0] ^= std::byte{1}; }},
+    {"the solicited bit", false, [](Bytes& packet) { packet[1] ^= std::byte{0x80}; }},
+    {"the queue pair", false, [](Bytes& packet) { packet[7] ^= std::byte{1}; }},
+    {"the PSN", false, [](Bytes& packet) { packet[11] ^= std::byte{1}; }},
+    {"the last byte that it covers", false,
+     [](Bytes& packet) { *(packet.end() - icrc_bytes - 1) ^= std::byte{1}; }},
+    {"the check", false, [](Bytes& packet) { packet.back() ^= std::byte{0x80}; }},
+    {"the length", false, [](Bytes& packet) { packet.insert(packet.end() - icrc_bytes, 4, std::byte{}); }},
+    {"all but the BTH", false, [](Bytes& packet) { packet.resize(12); }},
+    {"all but four bytes", false, [](Bytes& packet) { packet.resize(4); }},
+};
+
+TEST_P(Captured, packets_with_a_keyed_check_are_taken_only_unchanged) {
+  for (const Bytes& ethernet : test::packets_of(GetParam())) {
+    Received packet = received(ethernet, &a_key);
+    seal(packet.payload, packet.route);
+    for (const ChangeRow& row : changes) {
+      SCOPED_TRACE(row.name);
+      Bytes changed = packet.payload;
+      row.change(changed);
+      EXPECT_EQ(packet.route.check(changed).has_value(), row.taken);
+    }
+  }
+}
+
+TEST_P(Captured, packets_with_a_keyed_check_are_taken_only_with_that_key) {
+  const hash::SipKey* const keys[] = {nullptr, &a_key, &other_key};
+  for (const Bytes& ethernet : test::packets_of(GetParam()))
+    for (const auto* sender : keys)
+      for (const auto* receiver : keys) {
+        Received packet = received(ethernet, sender);
+        seal(packet.payload, packet.route, packet.id);
+        const Received there = received(ethernet, receiver);
+        const bool taken = there.route.check(packet.payload, packet.id) == packet.id;
+        EXPECT_EQ(taken, sender == receiver);
+      }
+}
+
+TEST(IcrcRoute, with_a_key_covers_addresses_and_ports) {
+  IcrcRoute::Ends ends{.source_port = 5, .destination_port = 6};
+  ends.source[15] = 1;
+  ends.destination[15] = 2;
+  Bytes packet(40);
+  seal(packet, IcrcRoute(ends, &a_key));
+  struct Row {
+    const char* name;
+    void (*change)(IcrcRoute::Ends&);
+  };
+  const Row rows[] = {
+      {"another source", [](IcrcRoute::Ends& to) { to.source[0] ^= 1; }},
+      {"another destination", [](IcrcRoute::Ends& to) { to.destination[15] ^= 1; }},
+      {"sent back", [](IcrcRoute::Ends& to) { std::swap(to.source, to.destination); }},
+      {"another port", [](IcrcRoute::Ends& to) { to.source_port ^= 1; }},
+      {"ports swapped", [](IcrcRoute::Ends& to) { std::swap(to.source_port, to.destination_port); }},
+  };
+  EXPECT_TRUE(IcrcRoute(ends, &a_key).check(packet));
+  for (const Row& row : rows) {
+    IcrcRoute::Ends changed = ends;
+    row.change(changed);
+    EXPECT_FALSE(IcrcRoute(changed, &a_key).check(packet)) << row.name;
+  }
 }
 
 struct IdRow {

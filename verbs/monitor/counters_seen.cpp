@@ -67,6 +67,7 @@ CountersSeen seen(const rnic::QpCounters& from) {
           .dropped_outside_window = 0,
           .dropped_over_budget = 0,
           .dropped_unproved = 0,
+          .dropped_wrong_key = 0,
           .dropped_by_kernel = 0};
 }
 
@@ -82,6 +83,7 @@ void add_drops(const rnic::ProcessCounters& from, CountersSeen& to) {
   to.dropped_outside_window = of(Dropped::outside_window);
   to.dropped_over_budget = of(Dropped::over_budget);
   to.dropped_unproved = of(Dropped::unproved);
+  to.dropped_wrong_key = of(Dropped::wrong_key);
   to.dropped_by_kernel = from.not_received.load(std::memory_order_relaxed);
 }
 

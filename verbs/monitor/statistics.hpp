@@ -39,7 +39,7 @@ struct CountersSeen {
   // Of a process: packets that reached no queue pair (rnic::Dropped), and what the kernel did not hand over.
   std::uint64_t dropped_malformed, dropped_wrong_icrc, dropped_no_process, dropped_no_queue_pair,
       dropped_wrong_source, dropped_wrong_qkey, dropped_outside_window, dropped_over_budget, dropped_unproved,
-      dropped_by_kernel;
+      dropped_wrong_key, dropped_by_kernel;
 };
 
 struct QueuePairSeen {

@@ -28,6 +28,7 @@ inline constexpr std::array<DropReason, rnic::drop_reasons> drop_reasons = {{
     {"outside_window", "with a PSN far from the expected one"},
     {"over_budget", "beyond what one source, or all, may ask"},
     {"unproved", "asking for connections while many others wait"},
+    {"wrong_key", "without our wire key"},
 }};
 
 class DropReport {

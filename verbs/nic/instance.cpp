@@ -12,6 +12,7 @@
 #include "link/not_cancelled.hpp"
 #include "verbs/nic/fault_plan.hpp"
 #include "verbs/nic/nic_process.hpp"
+#include "verbs/nic/wire_key.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -38,7 +39,10 @@ void leave_at_exit() {
 }
 
 link::Result<NicProcess::Options> options_of_environment() {
+  const auto key = read_wire_key(::secure_getenv(wire_key_variable));
+  if (!key) return std::unexpected(key.error());
   NicProcess::Options options;
+  options.wire_key = *key;
   if (const auto& plan = fault_plan(); !plan)
     return std::unexpected(plan.error());
   else

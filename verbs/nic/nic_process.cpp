@@ -72,18 +72,19 @@ link::Result<std::unique_ptr<NicProcess>> NicProcess::make(Options options) {
   auto segment = Mapping::of_file(segment_fd.get(), options.segment_bytes, Mapping::Rights::read_write);
   auto table = Mapping::of_file(table_fd.get(), rnic::tpt_bytes, Mapping::Rights::read_write);
   if (!segment || !table) return std::unexpected(out_of_memory("mappings"));
-  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), options.first));
+  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), options));
   if (auto attached = nic->attach(std::move(options.directory), std::move(segment_fd), table_fd); !attached)
     return std::unexpected(attached.error());
   if (options.faults) nic->put_faults_in_front(std::move(*options.faults));
   return nic;
 }
 
-NicProcess::NicProcess(link::Mapping segment, link::Mapping table, Tier first)
+NicProcess::NicProcess(link::Mapping segment, link::Mapping table, const Options& options)
     : segment_mapping_(std::move(segment)),
       table_mapping_(std::move(table)),
       segment_(segment_mapping_.data(), segment_mapping_.size()),
-      first_(first),
+      first_(options.first),
+      wire_key_(options.wire_key),
       catches_faults_(link::mend_faults(SIGBUS, rnic::leave_copy) &&
                       link::mend_faults(SIGSEGV, rnic::leave_copy)) {}
 

@@ -47,6 +47,7 @@ class NicProcess final : public rnic::HostPort {
     std::string directory = {};  // as link::SameHostLink::Options
     Tier first = Tier::kernel;   // how to reach neighbours, if it works
     std::size_t segment_bytes = rnic::segment_bytes;
+    std::optional<hash::SipKey> wire_key = {};  // as rnic::HostPort::wire_key()
     std::optional<faults::Plan> faults = {};
   };
   // For tests, which hold several in one program.
@@ -93,6 +94,7 @@ class NicProcess final : public rnic::HostPort {
   std::size_t packets_in_run(const rnic::PacketRoute& route) override {
     return packets_->packets_in_run(route);
   }
+  const hash::SipKey* wire_key() const override { return wire_key_ ? &*wire_key_ : nullptr; }
   void receive_packets(const PacketSink& sink) override { packets_->receive(sink); }
   void expect_packets(const rnic::Gid& source) override { network_->admission().expect(source); }
   void expect_no_more(const rnic::Gid& source) override {
@@ -118,7 +120,7 @@ class NicProcess final : public rnic::HostPort {
   void pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) override;
 
  private:
-  NicProcess(link::Mapping segment, link::Mapping table, Tier first);
+  NicProcess(link::Mapping segment, link::Mapping table, const Options& options);
   link::Result<void> attach(std::string directory, link::UniqueFd segment_fd, const link::UniqueFd& table_fd);
   link::Result<void> draw_numbers();
   void put_faults_in_front(faults::Plan plan);
@@ -135,6 +137,7 @@ class NicProcess final : public rnic::HostPort {
   link::Mapping table_mapping_;
   rnic::Segment segment_;
   const Tier first_;
+  const std::optional<hash::SipKey> wire_key_;
   const bool catches_faults_;             // SIGSEGV and SIGBUS come to us
   std::optional<link::ProbePage> probe_;  // neighbours read and write it
   std::uint64_t secret_ = 0;              // where our numbers begin

@@ -389,11 +389,9 @@ PacketNetwork::ManagementPacket PacketNetwork::management_packet(const rnic::Pac
   const wire::IcrcRoute icrc({.source = route.source,
                               .destination = route.destination,
                               .source_port = source_port,
-                              .destination_port = wire::roce_port});
-  std::uint32_t crc = icrc.begin(covered + wire::icrc_bytes);
-  crc = wire::IcrcRoute::add_headers(crc, all.first(headers));
-  crc = wire::IcrcRoute::add(crc, all.subspan(headers, mad.size()));
-  const auto sum = wire::IcrcRoute::finish(crc);
+                              .destination_port = wire::roce_port},
+                             adapter_.host().wire_key());
+  const auto sum = icrc.of(all.first(covered));
   std::memcpy(all.data() + covered, sum.data(), sum.size());
   return made;
 }

@@ -102,6 +102,7 @@ inline constexpr auto counter_list = [] {
        {&C::dropped_over_budget, "dropped_over_budget", "arrivals_dropped", "reason=\"over_budget\"",
         dropped},
        {&C::dropped_unproved, "dropped_unproved", "arrivals_dropped", "reason=\"unproved\"", dropped},
+       {&C::dropped_wrong_key, "dropped_wrong_key", "arrivals_dropped", "reason=\"wrong_key\"", dropped},
        {&C::dropped_by_kernel, "dropped_by_kernel", "arrivals_dropped", "reason=\"kernel\"", dropped}});
 }();
 static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");

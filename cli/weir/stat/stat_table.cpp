@@ -228,6 +228,7 @@ std::vector<std::string> drops_lines(const C& c, std::size_t screen_columns) {
                              {c.dropped_outside_window, "PSN outside the window"},
                              {c.dropped_over_budget, "over budget"},
                              {c.dropped_unproved, "unproved requests"},
+                             {c.dropped_wrong_key, "wrong key"},
                              {c.dropped_by_kernel, "by the kernel"}};
   std::vector<Counted> parts;
   std::ranges::copy_if(reasons, std::back_inserter(parts), [](const Counted& one) { return one.first != 0; });

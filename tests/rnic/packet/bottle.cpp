@@ -64,8 +64,7 @@ void Bottle::send(std::uint32_t from, const Outgoing& out) {
   const auto parsed = wire::parse_transport(bytes);
   EXPECT_TRUE(parsed) << "we send what we do not take";
   const std::uint16_t id = options.ipv4 ? ids_[from]++ : std::uint16_t{0};
-  const auto icrc =
-      wire::IcrcRoute::finish(wire::IcrcRoute::add_headers(route(from).begin(out.udp_payload(), id), bytes));
+  const auto icrc = route(from).of(bytes, id);
   bytes.insert(bytes.end(), icrc.begin(), icrc.end());
   if (watch && parsed) watch(from, *parsed, bytes);
 
