@@ -110,15 +110,21 @@ constexpr Row rows[] = {
 
 }  // namespace
 
+std::optional<TransitionAttributes> attributes_of(QpType type, QpState from, QpState to) {
+  if (to == QpState::reset || to == QpState::err) return TransitionAttributes{0, ~0u};
+  for (const Row& row : rows)
+    if (row.type == type && row.from == from && row.to == to)
+      return TransitionAttributes{row.required, row.optional};
+  return std::nullopt;
+}
+
 std::optional<ModifyRefusal> check_modify(QpType type, QpState from, QpState to, std::uint32_t mask) {
-  if (to == QpState::reset || to == QpState::err) return std::nullopt;
-  for (const Row& row : rows) {
-    if (row.type != type || row.from != from || row.to != to) continue;
-    if ((mask & row.required) != row.required) return ModifyRefusal::attribute_missing;
-    if (mask & ~(row.required | row.optional | attr::state)) return ModifyRefusal::attribute_not_allowed;
-    return std::nullopt;
-  }
-  return ModifyRefusal::no_such_transition;
+  const auto attributes = attributes_of(type, from, to);
+  if (!attributes) return ModifyRefusal::no_such_transition;
+  if ((mask & attributes->required) != attributes->required) return ModifyRefusal::attribute_missing;
+  if (mask & ~(attributes->required | attributes->optional | attr::state))
+    return ModifyRefusal::attribute_not_allowed;
+  return std::nullopt;
 }
 
 }  // namespace weir::rnic

@@ -20,6 +20,12 @@ inline constexpr std::uint32_t state = 1 << 0, cur_state = 1 << 1, en_sqd_async_
                                dest_qpn = 1 << 20, rate_limit = 1 << 25;
 }
 
+// The attributes of a transition; nullopt: there is no such transition.
+struct TransitionAttributes {
+  std::uint32_t required = 0, optional = 0;
+};
+std::optional<TransitionAttributes> attributes_of(QpType, QpState from, QpState to);
+
 // Why a modify is refused; nullopt: it is allowed. `mask` includes attr::state only if the caller set it.
 enum class ModifyRefusal : std::uint8_t { no_such_transition, attribute_missing, attribute_not_allowed };
 std::optional<ModifyRefusal> check_modify(QpType, QpState from, QpState to, std::uint32_t mask);

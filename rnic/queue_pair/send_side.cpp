@@ -3,40 +3,10 @@
 #include <algorithm>
 
 #include "rnic/tracer.hpp"
+#include "rnic/transport_operations.hpp"
 
 namespace weir::rnic {
 namespace {
-
-// IBA table 35: the operations of each transport service.
-constexpr std::uint32_t bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
-constexpr std::uint32_t raw_opcodes = bit(SendOpcode::send);
-constexpr std::uint32_t ud_opcodes = bit(SendOpcode::send) | bit(SendOpcode::send_with_imm);
-constexpr std::uint32_t uc_opcodes = ud_opcodes | bit(SendOpcode::rdma_write) |
-                                     bit(SendOpcode::rdma_write_with_imm) | bit(SendOpcode::bind_window) |
-                                     bit(SendOpcode::local_invalidate);
-constexpr std::uint32_t rc_opcodes = uc_opcodes | bit(SendOpcode::rdma_read) |
-                                     bit(SendOpcode::compare_and_swap) | bit(SendOpcode::fetch_and_add) |
-                                     bit(SendOpcode::send_with_invalidate) | bit(SendOpcode::atomic_write);
-
-bool has_opcode(QpType type, SendOpcode opcode) {
-  if (static_cast<unsigned>(opcode) >= 32) return false;
-  switch (type) {
-    case QpType::rc:
-    case QpType::xrc_send:
-      return rc_opcodes & bit(opcode);
-    case QpType::uc:
-      return uc_opcodes & bit(opcode);
-    case QpType::ud:
-      return ud_opcodes & bit(opcode);
-    case QpType::raw_packet:
-      return raw_opcodes & bit(opcode);
-    case QpType::xrc_recv:
-    case QpType::work_queue:
-    case QpType::rss:
-      break;
-  }
-  return false;
-}
 
 WcOpcode completion_opcode(SendOpcode opcode) {
   switch (opcode) {
