@@ -52,10 +52,10 @@ _weir_run() {
     mapfile -t COMPREPLY < <(compgen -c -- "$word")
   elif [[ $program == trace ]]; then
     _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm --packets
-      --faults --fault --sockets --sockets-peers --rsockets --lib-dir --help"
+      --faults --fault --sockets --sockets-peers --rsockets --check --json --suppressions --lib-dir --help"
   else
     _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --faults --fault --sockets --sockets-peers --rsockets
-      --lib-dir --help"
+      --check --json --suppressions --lib-dir --help"
   fi
 }
 

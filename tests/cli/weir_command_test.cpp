@@ -93,6 +93,7 @@ TEST_F(WeirRun, does_not_go_on_without_the_library_of_an_option) {
     std::string option, library, target;
   };
   for (const auto& [option, library, target] : {Row{"--share-memory", "libweir_heap.so", "weir_heap"},
+                                                Row{"--check", "libweir_check.so", "weir_check_verbs"},
                                                 Row{"--rsockets", "librspreload.so", "weir_rspreload"}}) {
     const std::vector<std::string> words = {"run", "--lib-dir", libraries_.path(), option, "--",
                                             "sh",  "-c",        "echo ran"};
@@ -104,6 +105,18 @@ TEST_F(WeirRun, does_not_go_on_without_the_library_of_an_option) {
     const auto ran = run_weir(words);
     EXPECT_EQ(ran.status, 0);
     EXPECT_THAT(ran.out, HasSubstr("ran\n"));
+  }
+}
+
+TEST_F(WeirRun, refuses_options_of_check_without_it_and_words_it_lacks) {
+  for (const auto& words :
+       {std::vector<std::string>{"--json", "out"}, {"--suppressions", "list"}, {"--check=nosuch"}}) {
+    std::vector<std::string> all = {"run"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--", "true"});
+    const auto ended = run_weir(all);
+    EXPECT_EQ(ended.status, 2) << words.front();
+    EXPECT_THAT(ended.out, HasSubstr("--check")) << words.front();
   }
 }
 

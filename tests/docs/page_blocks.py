@@ -11,7 +11,7 @@ import re
 
 # First words of commands, besides the programs of the build and settings of variables.
 COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "build/venv/bin/pip", "apt", "prometheus", "promtool", "redis-cli", "redis-server",
-            "docker", "curl", "mkdir", "mpirun", "sudo", "until", "python3", "(umask"}
+            "docker", "curl", "mkdir", "mpirun", "sudo", "until", "python3", "cc", "(umask"}
 MARK = re.compile(r"^<!-- (not run|prints otherwise|python): (.+) -->$")
 SHELLS = ("", "sh", "bash", "console")
 # Beginnings of shown lines that no command prints.

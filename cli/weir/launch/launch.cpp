@@ -24,6 +24,8 @@
 namespace weir::command {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string in_front(const std::string& what, const char* before) {
   return before && *before ? what + ":" + before : what;
 }
@@ -48,6 +50,7 @@ constexpr const char* view_library = "/libweir_view.so";
 constexpr const char* heap_library = "/libweir_heap.so";
 constexpr const char* rsocket_library = "/librspreload.so";
 constexpr const char* sockets_library = "/libweir_sockets.so";
+constexpr const char* check_library = "/libweir_check.so";
 
 // The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
 // has no quoting. If the path has a space, the libraries are preloaded by name and found through
@@ -90,6 +93,12 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.rsockets) preload(rsocket_library);
   if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
+  if (!launch.check) return;
+  ::setenv("WEIR_CHECK", launch.check_words.empty() ? "on" : launch.check_words.c_str(), 1);
+  for (const auto& [name, file] : {std::pair{"WEIR_CHECK_JSON", &launch.check_json},
+                                   std::pair{"WEIR_CHECK_SUPPRESSIONS", &launch.check_suppressions}})
+    if (!file->empty()) ::setenv(name, fs::absolute(*file).c_str(), 1);
+  preload(check_library);  // last, so that it stands in front of the verbs library
 }
 
 // What is wrong with the faults that are asked for; empty: nothing.
@@ -113,6 +122,27 @@ std::string lacks(const std::string& libraries, std::string_view option, const c
          std::string(target) + "), or name a directory that has it with --lib-dir";
 }
 
+// What is wrong with the options about --check; empty: nothing.
+std::string wrong_check_option(const Launch& launch) {
+  if (!launch.check) {
+    if (!launch.check_json.empty()) return "--json is for the findings of --check; give that, too";
+    if (!launch.check_suppressions.empty())
+      return "--suppressions is for the findings of --check; give that, too";
+    return {};
+  }
+  std::string_view words = launch.check_words;
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(','));
+    if (word != "strict" && word != "stop")
+      return "--check knows the words strict and stop, like --check=strict,stop, not '" + std::string(word) +
+             "'";
+    words.remove_prefix(std::min(word.size() + 1, words.size()));
+  }
+  if (!launch.check_suppressions.empty() && !readable(launch.check_suppressions))
+    return "cannot read " + launch.check_suppressions + ": " + std::strerror(errno);
+  return {};
+}
+
 }  // namespace
 
 std::vector<LaunchOption> Launch::options() {
@@ -129,6 +159,9 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--rsockets", .flag = &rsockets},
           {.name = "--sockets", .flag = &sockets},
           {.name = "--sockets-peers", .value = &sockets_peers, .list = true},
+          {.name = "--check", .value = &check_words, .flag = &check},
+          {.name = "--json", .value = &check_json},
+          {.name = "--suppressions", .value = &check_suppressions},
           {.name = "--help", .flag = &help},
           {.name = "-h", .flag = &help}};
 }
@@ -153,6 +186,7 @@ std::expected<std::span<const std::string>, int> read_launch_options(std::string
       continue;
     }
     const bool behind = equals == std::string::npos;
+    if (known && option->flag != nullptr) *option->flag = true;
     if (!known || option->value == nullptr || (behind && next + 1 == arguments.size()))
       return std::unexpected(complain(
           subcommand, option_complaint(word, help) + "; see weir " + std::string(subcommand) + " --help"));
@@ -177,6 +211,8 @@ int become(std::string_view subcommand, const Launch& launch) {
                     "--gid wants an IPv4 or IPv6 address, like 10.0.0.1 or fd00::1, not '" + *wrong + "'");
   if (const std::string wrong = why_faults_cannot_be(launch); !wrong.empty())
     return complain(subcommand, wrong);
+  if (const std::string wrong = wrong_check_option(launch); !wrong.empty())
+    return complain(subcommand, wrong);
   const auto names = device_names(launch.name, launch.devices);
   if (!names) return complain(subcommand, names.error());
   const auto libraries = find_drop_in_libraries(launch.library_directory);
@@ -190,6 +226,8 @@ int become(std::string_view subcommand, const Launch& launch) {
         126);
   std::string lacking;
   if (launch.share_memory) lacking = lacks(*libraries, "--share-memory", heap_library, "weir_heap");
+  if (launch.check && lacking.empty())
+    lacking = lacks(*libraries, "--check", check_library, "weir_check_verbs");
   if (launch.rsockets && lacking.empty())
     lacking = lacks(*libraries, "--rsockets", rsocket_library, "weir_rspreload");
   if (launch.sockets && lacking.empty())

@@ -11,7 +11,8 @@
 namespace weir::command {
 
 // An option before the command. One with a value stores it in `value`; if `list` is set, it appends the value
-// after `between`. One without a value sets `flag`.
+// after `between`. One without a value sets `flag`. One with both may have a value, behind "=", and sets
+// `flag` either way.
 struct LaunchOption {
   std::string_view name;
   std::string* value = nullptr;
@@ -25,7 +26,8 @@ struct Launch {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults;
   bool help = false, share_memory = false, no_process_vm = false, packets = false, rsockets = false,
-       sockets = false;
+       sockets = false, check = false;
+  std::string check_words, check_json, check_suppressions;
   std::vector<std::pair<std::string, std::string>> environment;  // further variables
   std::span<const std::string> command;
 

@@ -34,6 +34,9 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run --packets -- ib_send_bw & sleep 1
     $ weir run --fault 'drop qp=1 psn=5' -- ib_send_bw 192.0.2.7
 
+  What the program does wrong, as AddressSanitizer reports it: what, where, why, and how to repair it:
+    $ weir run --check -- ./my_program
+
   Two devices, with names that some programs expect:
     $ weir run --devices 2 --name mlx5_0 -- ibv_devices
 
@@ -65,6 +68,13 @@ Options:
   --rsockets     turn the program's internet sockets into rsockets, sockets over RDMA, with a preloaded librspreload.so
                  (rsocket(7)); both ends of a connection need it. Faster than --sockets with few connections; --sockets
                  also supports one end alone, fork, exec, dup, passed descriptors and every socket option
+  --check[=WORDS]
+                 check what the program asks of the NIC: refused accesses, posts and transitions explained, missing
+                 fences, memory freed in flight, missed events, full queues, leaks (docs/check.md). Errors make the exit
+                 status 66 if it would be 0. WORDS: strict, risks do so, too; stop, SIGTRAP at the first error, for gdb
+  --json FILE    with --check, append each finding to FILE as a line of JSON
+  --suppressions FILE
+                 with --check, say nothing about findings that FILE has a line for: RULE:FUNCTION or RULE:FILE, with *
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
@@ -72,8 +82,9 @@ Exit status: the command's own; 127 if it is not found, 126 if it cannot be run 
 are invalid.
 Sets these variables: LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path
 finds Weir's libraries too, to show the files about RDMA devices in /sys and /dev that programs read besides verbs,
-and for --share-memory, --sockets and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM,
-WEIR_PACKETS, WEIR_FAULTS and WEIR_FAULT from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+and for --share-memory, --sockets, --rsockets and --check; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM,
+WEIR_PACKETS, WEIR_FAULTS, WEIR_FAULT and WEIR_CHECK* from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's
+own programs.
 )";
 
 }  // namespace
