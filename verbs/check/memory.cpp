@@ -1,4 +1,5 @@
-// Memory that goes back to the system or to the allocator while the NIC may use it.
+// Memory that goes back to the system or to the allocator while the NIC may write there, or is registered,
+// which registration caches do on purpose.
 #include "verbs/check/checks.hpp"
 #include "verbs/check/findings.hpp"
 #include "verbs/check/names.hpp"
@@ -21,7 +22,8 @@ std::optional<CallSite> posted_into(std::uint64_t begin, std::uint64_t bytes, st
     };
     std::optional<CallSite> found;
     for (const PostedSend& send : qp->sends) {
-      if (send.is_inline() || !names(send)) continue;
+      // What only is sent may be known to have arrived by other means, like the peer's answer (UCX's UD).
+      if (!send.brings_data_back() || !names(send)) continue;
       found = send.posted_at;
       what = std::string(name_of(send.opcode)) + ", wr_id " + hex(send.wr_id) + ", queue pair " +
              hex(qp->number);

@@ -111,7 +111,7 @@ constexpr RuleText table[] = {
      "the memory of a work request belongs to the NIC until its completion has been polled "
      "(ibv_post_send(3))",
      "poll the completion, or destroy the queue pair, before the memory goes"},
-    {Rule::freed_while_registered, "freed-while-registered", risk,
+    {Rule::freed_while_registered, "freed-while-registered", note,
      "a region keeps its memory reachable for the NIC; who gets it next shares it with the region's keys "
      "(ibv_reg_mr(3))",
      "deregister the region before its memory goes"},
