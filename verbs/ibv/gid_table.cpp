@@ -48,7 +48,7 @@ bool is_loopback(const ibv_gid& gid) {
 }
 
 // Programs that name no index use index 0, so the address that others most likely know comes first. 127.0.0.1
-// and ::1 are last, and go if there are others.
+// and ::1 are last.
 int rank(const ifaddrs& a) {
   const int family = a.ifa_addr->sa_family == AF_INET6 ? 1 : 0;
   if (is_loopback(*gid_of(a.ifa_addr))) return 4 + family;
@@ -71,8 +71,6 @@ std::vector<GidEntry> read_addresses() {
     if ((a->ifa_flags & IFF_UP) && gid_of(a->ifa_addr)) usable.push_back(a);
   std::stable_sort(usable.begin(), usable.end(),
                    [](const ifaddrs* a, const ifaddrs* b) { return rank(*a) < rank(*b); });
-  const auto loopback = [](const ifaddrs* a) { return is_loopback(*gid_of(a->ifa_addr)); };
-  if (!std::ranges::all_of(usable, loopback)) std::erase_if(usable, loopback);
   std::vector<GidEntry> table;
   const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const ifaddrs* a : usable)
@@ -80,6 +78,13 @@ std::vector<GidEntry> read_addresses() {
   // If loopback is down in a network namespace, its processes still want to talk to each other.
   if (table.empty()) table.push_back({gid_of(in_addr{htonl(INADDR_LOOPBACK)}), 1, 0});
   return table;
+}
+
+// Those that a table without them begins to list.
+std::vector<GidEntry> worth_listing(std::vector<GidEntry> addresses) {
+  const auto loopback = [](const GidEntry& entry) { return is_loopback(entry.gid); };
+  if (!std::ranges::all_of(addresses, loopback)) std::erase_if(addresses, loopback);
+  return addresses;
 }
 
 // The addresses of `weir run --gid`. Those that the host lacks are placed on its first interface.
@@ -116,7 +121,7 @@ Table& table() {
     constexpr std::size_t usual = 16, spare = 8;
     const link::NotCancelled whole;
     auto* made = new Table;
-    made->entries = device_options().gids.empty() ? read_addresses() : configured_addresses();
+    made->entries = device_options().gids.empty() ? worth_listing(read_addresses()) : configured_addresses();
     made->places = device_options().gids.empty() ? std::max(usual, made->entries.size() + spare)
                                                  : std::max(usual, made->entries.size());
     return made;
@@ -157,7 +162,7 @@ Changed merge(std::vector<GidEntry>& entries, std::size_t places, const std::vec
       changed.interfaces = true;
     }
   }
-  for (const GidEntry& entry : fresh) {
+  for (const GidEntry& entry : worth_listing(fresh)) {
     if (has(entries, entry.gid)) continue;
     const auto empty = std::ranges::find_if(entries, [](const GidEntry& e) { return is_empty(e.gid); });
     if (empty != entries.end())

@@ -3,11 +3,11 @@
 // place (brpc takes the last one, Mooncake prefers 127.0.0.1 to private addresses) would choose one that no
 // other host reaches.
 //
-// An index keeps its meaning while the program runs. An address that goes leaves an empty place, and
-// a new one takes the first empty place, as in the kernel's tables. The table is read once and,
-// after watch_addresses(), again whenever the kernel announces a change. Every look-up checks for
-// that first, so an address is there as soon as the call that added it has returned. Addresses from
-// `weir run --gid` never change.
+// An index keeps its meaning while the program runs, also loopback's when another address comes. An address
+// that goes leaves an empty place, and a new one takes the first empty place, as in the kernel's tables. The
+// table is read once and, after watch_addresses(), again whenever the kernel announces a change. Every
+// look-up checks for that first, so an address is there as soon as the call that added it has returned.
+// Addresses from `weir run --gid` never change.
 //
 // Threading: any thread.
 #pragma once
