@@ -62,8 +62,8 @@ Options:
                  with --sockets, also change connections to hosts of this network, if the peer names ours: 10.0.0.0/8
                  or fd00::/8; may be repeated. For trusted hosts; between software NICs TCP is faster (docs/sockets.md)
   --faults FILE  make the packets of this program go wrong on purpose: lost, late, doubled, corrupted; one fault a line.
-                 Implies --packets. Also calls that are refused, a port that is down; weir faults list shows all. A summary
-                 on standard error at exit says which faults fired, and on which packet
+                 Implies --packets. Also calls that are refused, a port that is down; weir faults list shows all. A
+                 summary on standard error at exit says which faults fired, and on which packet
   --fault FAULT  one such fault, like 'drop qp=1 psn=5' or 'delay 80us opcode=ack rate=1%'; may be repeated
   --rsockets     turn the program's internet sockets into rsockets, sockets over RDMA, with a preloaded librspreload.so
                  (rsocket(7)); both ends of a connection need it. Faster than --sockets with few connections; --sockets
