@@ -99,7 +99,7 @@ struct KeyRow {
 };
 class WithKeys : public Strangers, public testing::WithParamInterface<KeyRow> {
  protected:
-  // Over IPv4 an ICRC that is none fits some IP ID once in 65,536.
+  // Over IPv4 a wrong ICRC fits some IP ID once in 65,536.
   WithKeys() {
     for (Gid* gid : {&a_gid, &b_gid}) (*gid)[10] = (*gid)[11] = 0;
   }
