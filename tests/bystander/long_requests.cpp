@@ -165,7 +165,7 @@ constexpr NeverLong without_row[] = {
     {"it takes turns with the clients (tests/kv/snapshots_test, aof_rewrite_test, replicas_test, "
      "migrate_test)",
      "bgsave bgrewriteaof sync psync replconf replicaof slaveof migrate"},
-    {"it asks for everybody to wait, or to leave", "save shutdown debug"},
+    {"it asks for everybody to wait, or to leave", "save shutdown debug failover"},
     {"the set-up begins with it; of all databases, the victims' keys would be gone, too", "flushdb flushall"},
     {"a script is suspended, and others are told BUSY (tests/kv/scripting_test)",
      "eval eval_ro evalsha evalsha_ro fcall fcall_ro script function"},
