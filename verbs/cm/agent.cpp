@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "link/not_cancelled.hpp"
+#include "link/random_number.hpp"
 #include "rnic/memory/secret_order.hpp"
 
 namespace weir::cm {
@@ -21,9 +21,8 @@ PortOwner self_of(link::SameHostLink& link) {
 }
 
 hash::SipKey random_key() {
-  std::random_device random;
-  const auto word = [&] { return std::uint64_t{random()} << 32 | random(); };
-  return {word(), word()};
+  const std::uint64_t first = link::random_number();
+  return {first, link::random_number()};
 }
 
 }  // namespace
@@ -42,7 +41,7 @@ Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* man
       ports_(link.directory(), self_of(link), [this](const PortOwner& owner) { return lives(owner); }),
       gate_(random_key()),
       number_key_(random_key()),
-      next_ephemeral_(static_cast<std::uint16_t>(std::random_device{}())) {
+      next_ephemeral_(static_cast<std::uint16_t>(link::random_number())) {
   if (management != nullptr) {
     packets_ = std::make_unique<PacketCarrier>(
         link_, *management,
@@ -75,7 +74,7 @@ bool Agent::lives(const PortOwner& owner) {
 }
 
 // Random, because a packet from another host is believed if it has the right PSN.
-std::uint32_t starting_psn() { return std::random_device{}() & 0xffffff; }
+std::uint32_t starting_psn() { return link::random_number() & 0xffffff; }
 
 // The upper bits name the owning process: messages from other hosts arrive at any process of an address. The
 // lower ones come in a secret order, because a message from another host is believed if it has the right one.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "link/error.hpp"
 #include "link/explain.hpp"
+#include "link/random_number.hpp"
 #include "verbs/cm/explanations.hpp"
 #include "verbs/cm/port_space.hpp"
 
@@ -36,11 +36,6 @@ std::unexpected<link::Error> not_by_packets() {
   return link::failure(std::errc::operation_not_supported, "another host takes no messages of this kind");
 }
 
-std::uint64_t random_64() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
-}
-
 }  // namespace
 
 link::Result<void> RemoteHost::send(std::uint16_t, std::span<const std::byte>, std::span<const int>) {
@@ -61,8 +56,8 @@ PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& po
       receiver_(std::move(receiver)),
       owner_(std::move(owner)),
       gone_(std::move(gone)),
-      guid_(random_64()),
-      transaction_key_{random_64(), random_64()} {
+      guid_(link::random_number()),
+      transaction_key_{link::random_number(), link::random_number()} {
   port_.on_management([this](const auto& came, auto mad) { arrived(came, mad); });
   port_.on_process_gone([this](std::uint64_t process) { process_gone(process); });
   link_.on_message(passed_on_kind, [this](const link::NeighbourPtr&, link::Message&& message) {

@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <random>
 #include <vector>
 
 #include "link/error.hpp"
+#include "link/random_number.hpp"
 #include "verbs/cm/ephemeral_ports.hpp"
 
 namespace weir::cm {
@@ -236,8 +236,7 @@ std::expected<Binding, int> PortSpace::bind(std::uint16_t port_space, Endpoint e
   else
     --binds_before_sweep_;
   if (endpoint.port != 0) return bind_port(port_space, endpoint, sharing);
-  std::random_device random;
-  const unsigned start = random();
+  const auto start = static_cast<unsigned>(link::random_number());
   for (unsigned i = 0; i < ephemeral_count; ++i) {
     endpoint.port = static_cast<std::uint16_t>(first_ephemeral + (start + i) % ephemeral_count);
     auto bound = bind_port(port_space, endpoint, {.reuse_address = false, .v6_only = sharing.v6_only});

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "link/explain.hpp"
+#include "link/random_number.hpp"
 #include "verbs/nic/fault_plan.hpp"
 #include "wire/mad.hpp"
 
@@ -134,7 +134,7 @@ link::Result<void> PacketNetwork::open() {
       .port = wire::roce_port,
       .slot = link_.slot(),
       .shifts = {.queue_pair = rnic::qp_index_bits, .communication = communication_slot_shift},
-      .seed = std::random_device{}(),
+      .seed = static_cast<std::uint32_t>(link::random_number()),
       .settle_later =
           [this] {
             link_.at(link::Clock::now() + link::Steering::settle_time, [this] { settle_steering(); });
