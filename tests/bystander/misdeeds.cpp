@@ -230,6 +230,65 @@ asio::awaitable<void> expiring_fields(Attack& attack) {
   return repeat_rows_at_once(attack, make_expiring_fields(large), requests_of_expiring_fields());
 }
 
+// A bad replica: it stops reading, leaves, or acknowledges what was never sent.
+asio::awaitable<void> bad_replica_one(Attack& attack) {
+  const std::shared_ptr<Line> line = co_await line_of(attack);
+  const std::string greeting = credentials(attack.protocol) +
+                               "REPLCONF listening-port 1\r\nREPLCONF capa eof capa psync2\r\nPSYNC ? -1\r\n";
+  bool sent = co_await line->write(greeting);
+  const std::uint64_t way = attack.below(3);
+  if (way == 0) asio::co_spawn(attack.io, read_on(line), asio::detached);
+  for (std::uint64_t i = 1 + attack.below(20); sent && i > 0; --i) {
+    if (way != 0) {
+      const std::string some = co_await line->read();
+      sent = !some.empty();
+    }
+    if (sent && way != 2) {
+      const std::string position =
+          "REPLCONF ACK " + std::to_string(attack.random() >> attack.below(64)) + "\r\n";
+      sent = co_await line->write(position);
+    }
+    co_await pass(attack, std::chrono::milliseconds(1));
+  }
+}
+asio::awaitable<void> bad_replica(Attack& attack) { return many(attack, bad_replica_one); }
+
+// Each would occupy Lua's own library for seconds, or take gigabytes.
+constexpr std::string_view greedy_scripts[] = {
+    "return string.find(string.rep('a', 200000), string.rep('a?', 200000))",
+    "return string.rep('(', 200000):find('%b()x')",
+    "return #string.rep('', 2147483647)",
+    "return string.rep('x', 2147483647)",
+    "return table.insert({}, -2147483647, 1)",
+    "return table.concat({}, 'x', -2147483647, 2147483647)",
+    "return {unpack({}, 1, 100000000)}",
+    "return cjson.decode(string.rep('[', 200000))",
+    "return cmsgpack.unpack(string.rep('\\145', 200000))",
+    "local t = {} t[1] = t return cjson.encode(t)",
+    "return string.format('%99999d', 1)",
+    "local function again() return again() + 1 end return again()",
+    "return string.gsub(string.rep('a', 5000), '.-b', 'c')",
+};
+asio::awaitable<void> greedy_scripts_one(Attack& attack) {
+  const std::shared_ptr<Line> line = co_await line_of(attack);
+  const std::string shown = credentials(attack.protocol);
+  bool sent = co_await line->write(shown);
+  while (sent) {
+    const std::string_view script = greedy_scripts[attack.below(std::size(greedy_scripts))];
+    const std::string request = "*3\r\n$4\r\nEVAL\r\n$" + std::to_string(script.size()) + "\r\n" +
+                                std::string(script) + "\r\n$1\r\n0\r\n";
+    sent = co_await line->write(request);
+    if (!sent) break;
+    const std::string reply = co_await line->read();
+    sent = !reply.empty();
+    attack.did();
+  }
+}
+asio::awaitable<void> run_greedy_scripts(Attack& attack) {
+  asio::co_spawn(attack.io, again(attack, greedy_scripts_one), asio::detached);
+  co_await again(attack, greedy_scripts_one);
+}
+
 constexpr Misdeed table[] = {
     {"stopped", Reach::everywhere,
      "busy clients are stopped; some go on later, some are killed while they are stopped", nullptr,
@@ -262,6 +321,12 @@ constexpr Misdeed table[] = {
      verbs::send_odd_control},
     {"half-open-cm", Reach::rdma, "RDMA connections whose client never says that they are ready", nullptr,
      verbs::leave_cm_half_open},
+    {"bad-replica", Reach::everywhere, "replicas that read no more, leave, or claim what they never got",
+     bad_replica, nullptr, Protocol::resp},
+    {"greedy-scripts", Reach::everywhere, "scripts whose library calls would take seconds or gigabytes",
+     run_greedy_scripts, nullptr, Protocol::resp},
+    {"junk-packets", Reach::rdma,
+     "20,000 packets a second for any queue pair, half of them with a wrong ICRC", nullptr, wire::send_junk},
 };
 
 }  // namespace

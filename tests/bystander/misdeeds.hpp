@@ -60,5 +60,8 @@ void announce_wild(Attack& attack);
 void send_odd_control(Attack& attack);
 void leave_cm_half_open(Attack& attack);
 }  // namespace verbs
+namespace wire {  // wire_misdeeds.cpp
+void send_junk(Attack& attack);
+}  // namespace wire
 
 }  // namespace weir::bystander
