@@ -191,7 +191,6 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   packet.psn = flow.sender.psn();
   packet.priority = flow.priority;
   packet.kind = static_cast<unsigned>(PacketKind::data);
-  packet.last = number + 1 == flow.packets;
   packet.destination = flow.destination;
   packet.hash = flow.hash;
   packet.bytes = static_cast<std::uint16_t>(payload_of(flow, number) + net_.transport.header_bytes);
@@ -201,6 +200,10 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
     if (number < flow.receiver.delivered() || number >= flow.missed_below) ++net_.totals.spurious;
     ++results_[flow.id].retransmitted;
   }
+  // The sender of a closed window waits for an acknowledgement (AckReq in the BTH). A window that follows
+  // the rate may close behind any packet.
+  packet.ack_request = number + 1 == flow.packets ||
+                       (nic.window != 0 && (net_.transport.window_by_rate || !window_open(flow, nic)));
   Queue& counted = net_.queues[at(port_index, flow.priority)];
   ++counted.sent_packets;
   counted.sent_bytes += packet.bytes;
@@ -266,7 +269,7 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
       return flow.miss(packet.psn);
   }
   net_.totals.delivered_bytes += packet.bytes - net_.transport.header_bytes;
-  if (++flow.not_acknowledged >= net_.transport.ack_every || packet.last) {
+  if (++flow.not_acknowledged >= net_.transport.ack_every || packet.ack_request) {
     flow.not_acknowledged = 0;
     send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
   }

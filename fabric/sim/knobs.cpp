@@ -108,7 +108,7 @@ const std::vector<Knob>& table() {
        "ack_every",
        KnobKind::number,
        {1, 65535},
-       "packets between ACKs; the last of a flow always gets one",
+       "packets between ACKs; the last of a flow or a window always gets one",
        [](K k, D v) { k.transport.ack_every = whole<std::uint32_t>(v); }},
       {"transport",
        "window",

@@ -15,7 +15,7 @@ enum class PacketKind : std::uint8_t { data, ack, nak, cnp };
 
 struct Packet {
   std::uint32_t flow;  // slot
-  std::uint32_t psn : 24, priority : 3, kind : 3, marked : 1, last : 1;
+  std::uint32_t psn : 24, priority : 3, kind : 3, marked : 1, ack_request : 1;
   std::uint32_t destination : 20, hash : 12;
   std::uint32_t ingress;  // the port of this switch where it arrived
   // The port through which it will leave the switch that it is on its way to, and how many switches it has

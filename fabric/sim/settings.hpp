@@ -100,7 +100,9 @@ struct Transport {
   std::uint32_t cnp_bytes = 78;
   std::uint32_t pfc_bytes = 64;
   std::uint32_t gap_bytes = 20;  // preamble and interpacket gap, after every frame
-  std::uint32_t ack_every = 16;  // packets; a flow's last packet is always acknowledged
+  // Packets. Acknowledged in any case: the last packet of a flow, one that closes the window, and, where the
+  // window follows the rate, every packet.
+  std::uint32_t ack_every = 16;
   // In flight for each flow: so many bytes, or what its NIC sends in that time at line rate; 0: as much as
   // the rate allows. If both are given, the smaller.
   std::uint64_t window_bytes = 0;

@@ -65,6 +65,27 @@ TEST(Window, that_follows_the_rate_keeps_queues_shorter) {
   EXPECT_LT(most[true], most[false]);
 }
 
+// Nobody answers the ninth packet of a window of eight if ACKs are for sixteen.
+TEST(Window, smaller_than_acknowledgements_are_apart_ends) {
+  auto transport = bare_run().transport;
+  transport.ack_every = 16;
+  transport.window_bytes = 8'000;
+  transport.retransmission_timeout = ticks_per_s;
+  EXPECT_LT(time_alone(transport), ticks_per_ms);
+}
+
+// Rates that fall close windows behind packets that asked for nothing.
+TEST(Window, that_shrinks_in_flight_ends) {
+  auto scenario = must_read(network +
+                            "[simulation]\nduration = \"20ms\"\n[dcqcn]\npreset = \"hpcc-window\"\n"
+                            "[[workload]]\nkind = \"incast\"\nsenders = 15\nbytes = \"1MB\"\n");
+  const auto prepared = prepare(scenario, scenario.knobs);
+  ASSERT_EQ(prepared.experiment.transport.ack_every, 16u);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  EXPECT_EQ(simulation.totals().finished, 15u);
+}
+
 TEST(Window, of_a_scenario_is_its_presets_or_its_own) {
   struct Row {
     const char* settings;
