@@ -35,7 +35,8 @@ struct Flow {
   bool arrived = false;       // completely, at the receiver
   bool acknowledged = false;  // completely, at the sender
   Ticks progress = 0;         // last acknowledgement of new data
-  rnic::congestion::ReactionPoint rate;
+  double rate_bps = 0;        // what congestion control allows now
+  rnic::congestion::ReactionPoint reaction;
   // receiver
   rnic::congestion::GoBackNReceiver receiver;
   rnic::congestion::NotificationPoint notification;

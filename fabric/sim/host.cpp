@@ -11,6 +11,17 @@ using rnic::congestion::Arrival;
 
 constexpr int most_hops = 64;
 
+namespace {
+
+rnic::congestion::AcknowledgedRate acknowledged_rate(CongestionControl control, double line_rate) {
+  using rnic::congestion::AcknowledgedRate;
+  if (control == CongestionControl::dctcp) return AcknowledgedRate(rnic::congestion::Dctcp(line_rate));
+  if (control == CongestionControl::hpcc) return AcknowledgedRate(rnic::congestion::Hpcc(line_rate));
+  return AcknowledgedRate(rnic::congestion::Swift(line_rate));
+}
+
+}  // namespace
+
 void Simulation::start_due_flows() {
   while (started_ < start_order_.size() && net_.run.flows[start_order_[started_]].start <= net_.now)
     start_flow(start_order_[started_++]);
@@ -39,7 +50,14 @@ void Simulation::start_flow(std::uint32_t id) {
   flow.progress = net_.now;
   flow.nic = choose_nic(flow);
   const std::uint32_t port = nics_[flow.nic].port;
-  flow.rate = rnic::congestion::ReactionPoint(nics_[flow.nic].line_rate);
+  const double line_rate = nics_[flow.nic].line_rate;
+  flow.rate_bps = line_rate;
+  flow.reaction = rnic::congestion::ReactionPoint(line_rate);
+  if (by_acknowledgements(net_.transport.control)) {
+    const auto control = acknowledged_rate(net_.transport.control, line_rate);
+    acknowledged_rates_.resize(flows_.size(), control);
+    acknowledged_rates_[slot] = control;
+  }
   results_[id].started = net_.now;
   results_[id].ideal = ideal_time(spec, flow.hash, port);
   if (net_.routes_stay) {
@@ -145,7 +163,7 @@ std::uint32_t Simulation::window_packets(double line_rate) const {
 bool Simulation::window_open(const Flow& flow, const Nic& nic) const {
   if (nic.window == 0) return true;
   if (!net_.transport.window_by_rate) return flow.sender.in_flight() < nic.window;
-  return flow.sender.in_flight() < std::max(1.0, nic.window * flow.rate.rate() / nic.line_rate);
+  return flow.sender.in_flight() < std::max(1.0, nic.window * flow.rate_bps / nic.line_rate);
 }
 
 // Flows whose rate allows another packet join their list again.
@@ -208,17 +226,22 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   ++counted.sent_packets;
   counted.sent_bytes += packet.bytes;
   const std::uint64_t frame = std::uint64_t{packet.bytes} + net_.transport.gap_bytes;
+  if (by_acknowledgements(net_.transport.control)) {
+    net_.packets.report(index) = PathReport{};
+    net_.packets.report(index).sent = net_.now;
+  }
   put_on_wire(port, port_index, index);
 
   const double line_rate = nic.line_rate;
-  if (flow.rate.limited()) {
-    flow.rate.advance(net_.transport.dcqcn_parameters, net_.now, line_rate);
-    flow.rate.on_sent(net_.transport.dcqcn_parameters, frame, line_rate);
+  if (flow.reaction.limited()) {
+    flow.reaction.advance(net_.transport.dcqcn_parameters, net_.now, line_rate);
+    flow.reaction.on_sent(net_.transport.dcqcn_parameters, frame, line_rate);
+    flow.rate_bps = flow.reaction.rate();
   }
   if (flow.sender.next() >= flow.packets || !flow.sender.window_open() || !window_open(flow, nic))
     return;  // an acknowledgement will make it ready again
-  if (flow.rate.rate() < line_rate) {
-    const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate.rate());
+  if (flow.rate_bps < line_rate) {
+    const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate_bps);
     flow.place = Place::paced;
     nic.paced.emplace_back(net_.now + wait, slot);
     std::push_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
@@ -241,6 +264,7 @@ void Simulation::packet_gone(std::uint32_t slot) {
 
 void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
   const Packet packet = net_.packets[index];
+  if (by_acknowledgements(net_.transport.control)) arriving_ = net_.packets.report(index);
   net_.packets.give_back(index);
   if (packet.kind == static_cast<unsigned>(PacketKind::data))
     receive_data(port, packet.flow, packet);
@@ -251,7 +275,7 @@ void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
 
 void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Packet& packet) {
   Flow& flow = flows_[slot];
-  if (packet.marked && net_.transport.dcqcn &&
+  if (packet.marked && net_.transport.control == CongestionControl::dcqcn &&
       flow.notification.on_marked(net_.transport.dcqcn_parameters, net_.now)) {
     ++net_.totals.cnps;
     ++results_[flow.id].cnps;
@@ -261,17 +285,17 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
     case Arrival::deliver:
       break;
     case Arrival::duplicate:
-      return send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
+      return send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn(), packet.marked);
     case Arrival::nak:
       flow.miss(packet.psn);
-      return send_control(port, slot, PacketKind::nak, flow.receiver.expected_psn());
+      return send_control(port, slot, PacketKind::nak, flow.receiver.expected_psn(), packet.marked);
     case Arrival::ignore:
       return flow.miss(packet.psn);
   }
   net_.totals.delivered_bytes += packet.bytes - net_.transport.header_bytes;
   if (++flow.not_acknowledged >= net_.transport.ack_every || packet.ack_request) {
     flow.not_acknowledged = 0;
-    send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
+    send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn(), packet.marked);
   }
   if (flow.receiver.delivered() < flow.packets) return;
   flow.arrived = true;
@@ -283,7 +307,7 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
 }
 
 void Simulation::send_control(std::uint32_t port_index, std::uint32_t slot, PacketKind kind,
-                              std::uint32_t psn) {
+                              std::uint32_t psn, bool marked) {
   Flow& flow = flows_[slot];
   const std::uint32_t index = net_.packets.take();
   Packet& packet = net_.packets[index];
@@ -292,6 +316,8 @@ void Simulation::send_control(std::uint32_t port_index, std::uint32_t slot, Pack
   packet.psn = psn & rnic::congestion::psn_mask;
   packet.priority = net_.transport.control_priority;
   packet.kind = static_cast<unsigned>(kind);
+  packet.marked = marked && by_acknowledgements(net_.transport.control);
+  if (by_acknowledgements(net_.transport.control)) net_.packets.report(index) = arriving_;
   packet.destination = flow.source;
   packet.hash = flow.hash;
   packet.bytes = static_cast<std::uint16_t>(kind == PacketKind::cnp ? net_.transport.cnp_bytes
@@ -311,17 +337,39 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
   if (flow.acknowledged) return;
   if (kind == PacketKind::cnp) {
     const double line_rate = nics_[flow.nic].line_rate;
-    flow.rate.on_cnp(net_.transport.dcqcn_parameters, net_.now, line_rate);
+    flow.reaction.on_cnp(net_.transport.dcqcn_parameters, net_.now, line_rate);
+    flow.rate_bps = flow.reaction.rate();
     return;
   }
   const std::uint32_t news =
       kind == PacketKind::ack ? flow.sender.on_ack(packet.psn) : flow.sender.on_nak(packet.psn);
   if (news != 0) flow.progress = net_.now;
+  if (by_acknowledgements(net_.transport.control)) update_rate(slot, packet);
   if (flow.sender.acknowledged() == flow.packets) {
     flow.acknowledged = true;
     return;
   }
   if (flow.sender.next() < flow.packets && window_open(flow, nics_[flow.nic])) make_ready(slot);
+}
+
+// An acknowledgement sets the rate.
+void Simulation::update_rate(std::uint32_t slot, const Packet& packet) {
+  Flow& flow = flows_[slot];
+  const auto& transport = net_.transport;
+  rnic::congestion::PathFacts path;
+  path.line_rate = nics_[flow.nic].line_rate;
+  path.base_rtt = std::max<Ticks>(transport.base_rtt, 1);
+  path.packet_bits = 8.0 * (transport.mtu_bytes + transport.header_bytes + transport.gap_bytes);
+  path.time_units_per_s = ticks_per_s;
+  rnic::congestion::Feedback feedback;
+  feedback.now = net_.now;
+  feedback.round_trip = net_.now - arriving_.sent;
+  feedback.acknowledged = flow.sender.acknowledged();
+  feedback.next = flow.sender.next();
+  feedback.marked = packet.marked;
+  feedback.links = std::span(arriving_.readings).first(arriving_.links);
+  acknowledged_rates_[slot].on_ack(transport.acknowledged, path, feedback);
+  flow.rate_bps = acknowledged_rates_[slot].rate();
 }
 
 void Simulation::retransmission_timer(std::uint32_t slot, std::uint32_t id) {

@@ -11,12 +11,12 @@ namespace weir::fabric::sim {
 namespace {
 
 constexpr Range any_bytes{0, 4e9}, any_time{0, longest_run_ns}, some_time{10, longest_run_ns},
-    rates{1e6, 1e13}, fractions{0, 1};
+    rates{1e6, 1e13}, fractions{0, 1}, some_part{0.01, 1};
 constexpr auto b = KnobKind::bytes;
 constexpr auto t = KnobKind::time;
 
 // At namespace scope, because the words of a list live only as long as the list.
-const std::initializer_list<std::string_view> controls = {"dcqcn", "none"};
+const std::initializer_list<std::string_view> controls = {"dcqcn", "dctcp", "hpcc", "swift", "none"};
 const std::initializer_list<std::string_view> presets = {"paper", "ns3",        "connectx",
                                                          "hpcc",  "hpcc-paper", "hpcc-window"};
 const std::initializer_list<std::string_view> mark_places = {"dequeue", "enqueue"};
@@ -152,7 +152,7 @@ const std::vector<Knob>& table() {
        "congestion_control",
        KnobKind::word,
        {},
-       "dcqcn or none",
+       "dcqcn, dctcp, hpcc, swift or none",
        nullptr,
        [](K k, const std::string& v) { k.congestion_control = v; },
        controls},
@@ -210,6 +210,49 @@ const std::vector<Knob>& table() {
        {1, 1000},
        "F",
        [](K k, D v) { k.recovery_steps = v; }},
+      {"dctcp",
+       "weight",
+       KnobKind::number,
+       {1e-6, 1},
+       "g: weight of the newest round trip in alpha",
+       [](K k, D v) { k.transport.acknowledged.dctcp.g = v; }},
+      {"dctcp", "additive", KnobKind::fraction, fractions,
+       "added in each round trip without a mark; of the line rate",
+       [](K k, D v) { k.transport.acknowledged.dctcp.additive_increase = v; }},
+      {"hpcc", "target", KnobKind::fraction, some_part, "eta: how much of each link to use",
+       [](K k, D v) { k.transport.acknowledged.hpcc.target = v; }},
+      {"hpcc",
+       "stages",
+       KnobKind::number,
+       {0, 1000},
+       "maxStage: round trips of additive increase in a row",
+       [](K k, D v) { k.transport.acknowledged.hpcc.stages = whole<std::uint32_t>(v); }},
+      {"hpcc", "increase", KnobKind::fraction, fractions, "W_ai, in parts of a bandwidth-delay product",
+       [](K k, D v) { k.transport.acknowledged.hpcc.additive_increase = v; }},
+      {"swift",
+       "target_rtts",
+       KnobKind::number,
+       {1, 1000},
+       "base target delay, in round trips without queues",
+       [](K k, D v) { k.transport.acknowledged.swift.target = v; }},
+      {"swift",
+       "flow_scaling",
+       KnobKind::number,
+       {0, 1000},
+       "added to the target at most, for flows with small windows",
+       [](K k, D v) { k.transport.acknowledged.swift.flow_scaling = v; }},
+      {"swift",
+       "packets_per_rtt",
+       KnobKind::number,
+       {0, 1000},
+       "additive increase of the window in a round trip",
+       [](K k, D v) { k.transport.acknowledged.swift.additive_increase = v; }},
+      {"swift",
+       "beta",
+       KnobKind::number,
+       {0, 1},
+       "how much of the excess delay a decrease takes back",
+       [](K k, D v) { k.transport.acknowledged.swift.beta = v; }},
   };
   return all;
 }

@@ -59,6 +59,7 @@ struct NetworkState {
         routes_stay(experiment.faults.empty()),
         mark_at(experiment.mark_at),
         events(experiment.seed),
+        packets(by_acknowledgements(experiment.transport.control)),
         ports(network.ports.size()),
         queues(ports.size() * priorities),
         groups(ports.size() * priorities),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/sim/settings.hpp"
+#include "rnic/congestion/hpcc.hpp"
 
 namespace weir::fabric::sim {
 
@@ -35,8 +36,22 @@ struct alignas(32) Path {
 };
 static_assert(sizeof(Path) == 32);
 
+// What a packet takes to its receiver and an acknowledgement brings back, for congestion control by
+// acknowledgements.
+struct PathReport {
+  Ticks sent = 0;
+  std::uint32_t links = 0;
+  std::array<rnic::congestion::LinkReading, rnic::congestion::Hpcc::max_links> readings;
+
+  void add(const rnic::congestion::LinkReading& reading) {
+    if (links < readings.size()) readings[links++] = reading;
+  }
+};
+
 class PacketPool {
  public:
+  explicit PacketPool(bool with_reports) : with_reports_(with_reports) {}
+
   Packet& operator[](std::uint32_t index) { return packets_[index]; }
   const Packet& operator[](std::uint32_t index) const { return packets_[index]; }
   // The next packet of the same queue or wire.
@@ -45,9 +60,13 @@ class PacketPool {
   // When it reaches the far end of its wire.
   Ticks& arrival(std::uint32_t index) { return arrival_[index]; }
 
+  // Only where packets have reports.
+  PathReport& report(std::uint32_t index) { return reports_[index]; }
+
   std::uint32_t take() {
     if (free_ == none) {
       packets_.emplace_back();
+      if (with_reports_) reports_.emplace_back();
       next_.emplace_back();
       arrival_.emplace_back();
       ++in_use_;
@@ -70,6 +89,8 @@ class PacketPool {
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> next_;
   std::vector<Ticks> arrival_;
+  std::vector<PathReport> reports_;
+  bool with_reports_;
   std::uint32_t free_ = none;
   std::uint32_t in_use_ = 0;
 };

@@ -12,8 +12,18 @@ namespace {
 
 constexpr std::string_view windowed_preset = "hpcc-window";  // hpcc, with a window
 
+CongestionControl control_named(std::string_view name) {
+  constexpr std::pair<std::string_view, CongestionControl> by_name[] = {{"dcqcn", CongestionControl::dcqcn},
+                                                                        {"dctcp", CongestionControl::dctcp},
+                                                                        {"hpcc", CongestionControl::hpcc},
+                                                                        {"swift", CongestionControl::swift}};
+  for (const auto& [word, control] : by_name)
+    if (word == name) return control;
+  return CongestionControl::off;
+}
+
 void apply_dcqcn(Transport& transport, const Knobs& knobs) {
-  transport.dcqcn = knobs.congestion_control == "dcqcn";
+  transport.control = control_named(knobs.congestion_control);
   auto& p = transport.dcqcn_parameters;
   for (const auto& preset : rnic::congestion::dcqcn_presets())
     if (preset.name == (knobs.preset == windowed_preset ? "hpcc" : knobs.preset)) p = preset.parameters;
@@ -36,9 +46,12 @@ void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   time(p.decrease_interval, knobs.decrease_ns);
 }
 
-// One bandwidth-delay product in flight, less as the rate falls, is what HPCC's scripts call "dcqcn_vwin".
+// One bandwidth-delay product in flight, less as the rate falls, is what HPCC's scripts call "dcqcn_vwin",
+// and what the controls by acknowledgements are about: their papers compute a window.
 void apply_window(Transport& transport, const Knobs& knobs, double rtt_ns) {
-  const bool windowed = transport.dcqcn && knobs.preset == windowed_preset;
+  const bool windowed = by_acknowledgements(transport.control) ||
+                        (transport.control == CongestionControl::dcqcn && knobs.preset == windowed_preset);
+  transport.base_rtt = from_ns(rtt_ns);
   transport.window_time = from_ns(knobs.window_rtts.value_or(windowed ? 1 : 0) * rtt_ns);
   transport.window_by_rate = knobs.window_by_rate.empty() ? windowed : knobs.window_by_rate == "yes";
 }

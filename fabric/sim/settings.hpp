@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/sim/ticks.hpp"
+#include "rnic/congestion/acknowledged_rate.hpp"
 #include "rnic/congestion/dcqcn.hpp"
 
 namespace weir::fabric::sim {
@@ -92,6 +93,12 @@ struct Fabric {
   RouteTable routes;
 };
 
+// What sets the rate of a flow: CNPs (DCQCN), or acknowledgements, which return the mark (DCTCP), the
+// readings of the switches (HPCC) or the time (Swift) of the packet that they answer.
+enum class CongestionControl : std::uint8_t { off, dcqcn, dctcp, hpcc, swift };
+
+constexpr bool by_acknowledgements(CongestionControl control) { return control > CongestionControl::dcqcn; }
+
 // RC queue pairs and the NICs of the hosts.
 struct Transport {
   std::uint32_t mtu_bytes = 1024;
@@ -110,8 +117,10 @@ struct Transport {
   bool window_by_rate = false;  // in proportion to the flow's rate (VAR_WIN of HPCC's simulator)
   Ticks retransmission_timeout = (Ticks{4096} << 14) * ticks_per_ns;  // InfiniBand's code 14
   std::uint8_t control_priority = 6;                                  // ACK, NAK, CNP
-  bool dcqcn = true;
+  CongestionControl control = CongestionControl::dcqcn;
   rnic::congestion::DcqcnParameters dcqcn_parameters;  // in ticks
+  rnic::congestion::AcknowledgedRateParameters acknowledged;
+  Ticks base_rtt = 10 * ticks_per_us;  // what HPCC and Swift take for a round trip without queues
 };
 
 struct FlowSpec {

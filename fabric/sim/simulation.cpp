@@ -290,6 +290,19 @@ void Simulation::mark(Queue& queue, std::uint32_t out, Packet& packet) {
   ++net_.totals.marked;
 }
 
+// HPCC: the packet that leaves takes a reading of its port along.
+void Simulation::read_link(std::uint32_t port_index, std::uint32_t packet) {
+  rnic::congestion::LinkReading reading;
+  reading.time = net_.now;
+  reading.rate = net_.fabric.ports[port_index].gbps * 1e9;
+  for (unsigned i = 0; i < priorities; ++i) {
+    const Queue& queue = net_.queues[at(port_index, i)];
+    reading.queue_bytes += queue.bytes;
+    reading.sent_bytes += queue.sent_bytes;
+  }
+  net_.packets.report(packet).add(reading);
+}
+
 void Simulation::want_transmit(std::uint32_t port_index, Ticks when) {
   Port& port = net_.ports[port_index];
   if (when >= port.transmit_at) return;
@@ -350,6 +363,8 @@ void Simulation::forward(std::uint32_t port_index, unsigned ready) {
   }
   if (port.nic == none) {
     if (net_.mark_at == MarkAt::dequeue) mark(queue, port_index, packet);
+    if (net_.transport.control == CongestionControl::hpcc && packet.kind == data_kind)
+      read_link(port_index, index);
     PriorityGroup& group = net_.groups[at(packet.ingress, priority)];
     SharedPool& pool = net_.pools[port.node];
     release(pool, group, packet.cells);

@@ -74,6 +74,7 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   void receive_at_switch(std::uint32_t in, std::uint32_t node, std::uint32_t index);
   void prefetch_ahead();
   void mark(Queue& queue, std::uint32_t out, Packet& packet);
+  void read_link(std::uint32_t port, std::uint32_t packet);
   void transmit_event(std::uint32_t port);
   Ticks transmit(std::uint32_t port);
   void forward(std::uint32_t port, unsigned ready);
@@ -101,7 +102,9 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   void receive_at_host(std::uint32_t port, std::uint32_t index);
   void receive_data(std::uint32_t port, std::uint32_t slot, const Packet& packet);
   void receive_control(std::uint32_t slot, const Packet& packet);
-  void send_control(std::uint32_t port, std::uint32_t slot, PacketKind kind, std::uint32_t psn);
+  void send_control(std::uint32_t port, std::uint32_t slot, PacketKind kind, std::uint32_t psn,
+                    bool marked = false);
+  void update_rate(std::uint32_t slot, const Packet& packet);
   void packet_gone(std::uint32_t slot);
   void free_if_over(std::uint32_t slot);
   void retransmission_timer(std::uint32_t slot, std::uint32_t id);
@@ -126,6 +129,9 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   std::vector<Nic> nics_;
   std::vector<std::vector<std::uint32_t>> nics_of_;  // by address
   std::vector<Flow> flows_;                          // slots
+  // By slot, where acknowledgements set the rate. Not in Flow, which DCQCN keeps small.
+  std::vector<rnic::congestion::AcknowledgedRate> acknowledged_rates_;
+  PathReport arriving_;      // of the packet that a host handles
   std::vector<Path> paths_;  // two per slot: for its data and for responses; if the routes stay
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> start_order_;  // flow ids by start

@@ -263,7 +263,7 @@ TEST_P(DeadlockRing, EndsAsTheTheorySays) {
   if (GetParam().dcqcn) small.wred = {100'000, 400'000, 0.2};
   const Ring ring(small);
   Experiment run = bare_run();
-  run.transport.dcqcn = GetParam().dcqcn;
+  if (GetParam().dcqcn) run.transport.control = CongestionControl::dcqcn;
   auto& dcqcn = run.transport.dcqcn_parameters;
   for (auto* time : {&dcqcn.alpha_interval, &dcqcn.increase_interval, &dcqcn.notification_interval})
     *time *= ticks_per_ns;

@@ -110,7 +110,7 @@ inline Experiment bare_run() {
   run.transport.gap_bytes = 0;
   run.transport.ack_bytes = 60;
   run.transport.ack_every = 1;
-  run.transport.dcqcn = false;
+  run.transport.control = CongestionControl::off;
   run.deadlock_check = 0;
   return run;
 }

@@ -45,7 +45,7 @@ TEST_P(Victim, OfAnIncastItHasNoPartIn) {
   if (GetParam().dcqcn) small.wred = {40'000, 160'000, 0.2};
   const TwoSwitches network(small, 4, 2);
   Experiment run = bare_run();
-  run.transport.dcqcn = GetParam().dcqcn;
+  if (GetParam().dcqcn) run.transport.control = CongestionControl::dcqcn;
   times_in_ticks(run.transport.dcqcn_parameters);
   for (std::uint32_t i = 0; i < 3; ++i) run.flows.push_back({20'000'000, 0, i, 4});
   run.flows.push_back({5'000'000, 500 * ticks_per_us, 3, 5});
@@ -172,7 +172,7 @@ TEST(Marks, tell_of_the_queue_where_the_setting_says) {
     small.wred = {1048, 1048, 1};
     const auto network = star(small, 4);
     Experiment run = bare_run();
-    run.transport.dcqcn = true;
+    run.transport.control = CongestionControl::dcqcn;
     run.mark_at = place;
     for (std::uint32_t i = 0; i < 3; ++i) run.flows.push_back({1000, i * ticks_per_ns, i, 3});
     Simulation simulation(network.fabric, run);

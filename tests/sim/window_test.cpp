@@ -52,7 +52,7 @@ TEST(Window, that_follows_the_rate_keeps_queues_shorter) {
   std::uint64_t most[2];
   for (const bool by_rate : {false, true}) {
     Experiment run = bare_run();
-    run.transport.dcqcn = true;
+    run.transport.control = CongestionControl::dcqcn;
     run.transport.window_time = 22 * ticks_per_us / 10;
     run.transport.window_by_rate = by_rate;
     for (std::uint32_t i = 0; i < 16; ++i) run.flows.push_back({2'000'000, i * 100 * ticks_per_us, i, 16});
