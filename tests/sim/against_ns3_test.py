@@ -63,6 +63,7 @@ sizes = "websearch"
 load = "30%"
 """
 
+# ns-3 marks from 1600 to 6400 kB on its 400G links; a scenario has one pair of marks for all, which is that of 100G.
 REPLAY = """
 network = "network.toml"
 [simulation]
@@ -80,6 +81,8 @@ kind = "flows"
 file = "flows/flows.csv"
 """
 
+# As run.py has it, and not as in our preset: no flow below 1 Gb/s at 100G (the preset scales from 25G), and each mark is
+# echoed, in its acknowledgement.
 DCQCN = """header = 48
 congestion_control = "dcqcn"
 {more}
@@ -110,6 +113,8 @@ NS3 = {
     "dcqcn with a window": (1.112, 2.66, 3.40),
     "hpcc": (1.150, 2.45, 3.38),
 }
+# Of one seed. The 99th percentile is 27 flows: with another seed, and so other hashes for ECMP, DCQCN's moves by 2 to 3 %,
+# which takes it beyond this.
 TOLERANCE = 0.05
 
 def percentile(values, part):
