@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <asio/error.hpp>
 #include <asio/post.hpp>
+#include <map>
 #include <utility>
 
 #include "rdma/engine.hpp"
@@ -66,12 +67,24 @@ std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
   return number;
 }
 
-// If the queue is full, drops the oldest connection that its peer has left half open, as a TCP
-// stack does under a flood.
-void Arrivals::drop_oldest_half_open() {
-  constexpr std::chrono::seconds least_time{1};
-  if (accepting_.empty() || engine_.now() < accepting_.front()->accepted_at() + least_time) return;
-  accepting_.front()->end(Errc::unreachable, "the peer did not complete the connection, and others wait");
+// If the queue is full, drops the oldest connection of the address that has most half open, as long as the
+// newcomer's address has fewer. Otherwise drops the oldest of all, once it has had its time, as a TCP stack
+// does under a flood.
+void Arrivals::drop_half_open_for(const asio::ip::address& newcomer) {
+  constexpr std::chrono::seconds min_time{1};
+  if (accepting_.empty()) return;
+  std::map<asio::ip::address, std::size_t> half_open;
+  for (const ConnectionLife* connection : accepting_) ++half_open[connection->remote().address()];
+  const std::size_t newcomers = half_open[newcomer] + 1;
+  const auto greediest =
+      std::ranges::max_element(half_open, {}, [](const auto& each) { return each.second; });
+  auto dropped = accepting_.begin();
+  if (greediest->second > newcomers)
+    dropped = std::ranges::find(accepting_, greediest->first,
+                                [](const ConnectionLife* each) { return each->remote().address(); });
+  else if (engine_.now() < accepting_.front()->accepted_at() + min_time)
+    return;
+  (*dropped)->end(Errc::unreachable, "the peer did not complete the connection, and others wait");
 }
 
 void Arrivals::on_request(CmId id, const CmEvent& request) {
@@ -80,7 +93,7 @@ void Arrivals::on_request(CmId id, const CmEvent& request) {
     rdma_reject(id.get(), nullptr, 0);
     return;
   }
-  if (!finishing_ && accepting_.size() + ready_.size() >= backlog_) drop_oldest_half_open();
+  if (!finishing_ && accepting_.size() + ready_.size() >= backlog_) drop_half_open_for(id.remote().address());
   if (finishing_ || accepting_.size() + ready_.size() >= backlog_) {
     ++rejected_;
     rdma_reject(id.get(), nullptr, 0);

@@ -2,8 +2,9 @@
 // came through.
 //
 // Each request is accepted at once; the backlog bounds connections being established and connections waiting
-// to be taken together. Beyond it, a request takes the place of the oldest connection that its peer has left
-// half open for a second, or else is rejected; a half-open connection ends after ten seconds anyway.
+// to be taken together. Beyond it, a request takes the place of a connection that its peer has left half
+// open: of an address that has more of them than the request's, or one that is a second old. Otherwise it is
+// rejected. A half-open connection ends after ten seconds anyway.
 // Threading: the engine's thread.
 #pragma once
 
@@ -59,7 +60,7 @@ class Arrivals final : public AcceptedEvents {
   };
   void abort(AcceptOpPtr op);
   void end_if_finished();
-  void drop_oldest_half_open();
+  void drop_half_open_for(const asio::ip::address& newcomer);
 
   Engine& engine_;
   Make make_;

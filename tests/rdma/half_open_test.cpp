@@ -24,10 +24,11 @@ class HalfOpen : public StreamTest {
   }
   // The listener accepts it, but never learns that we are ready, because without a queue pair of its own the
   // connection manager leaves that to us.
-  void leave_half_open(const Endpoint& server) {
+  void leave_half_open(const Endpoint& server, const char* from = "127.0.0.1") {
+    Endpoint own(asio::ip::make_address(from), 0);
     CmId& id = ids.emplace_back(std::move(*CmId::create(*channel)));
     Endpoint copy = server;
-    ASSERT_EQ(rdma_resolve_addr(id.get(), nullptr, copy.data(), 2000), 0);
+    ASSERT_EQ(rdma_resolve_addr(id.get(), own.data(), copy.data(), 2000), 0);
     expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     ASSERT_EQ(rdma_resolve_route(id.get(), 2000), 0);
     expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -71,6 +72,21 @@ TEST_F(HalfOpen, a_backlog_full_of_them_lets_others_in_soon) {
     if (!*outcome) run_until([&] { return accepted.has_value(); });
   }
   EXPECT_TRUE(accepted) << "they keep everybody out";
+}
+
+TEST_F(HalfOpen, address_with_most_makes_room_for_another) {
+  constexpr std::uint32_t seats = 4;
+  Acceptor acceptor = listen({}, seats);
+  ids.reserve(seats);
+  for (std::uint32_t i = 0; i < seats; ++i) leave_half_open(acceptor.local_endpoint(), "127.0.0.2");
+  std::optional<std::error_code> accepted, connected;
+  acceptor.async_accept([&](std::error_code failed, Stream) { accepted = failed; });
+  Stream client(*engine);
+  async_connect(client, acceptor.local_endpoint(), StreamSettings{},
+                [&](std::error_code failed) { connected = failed; });
+  run_until([&] { return accepted && connected; });
+  EXPECT_FALSE(*connected) << connected->message();
+  EXPECT_FALSE(*accepted);
 }
 
 }  // namespace
