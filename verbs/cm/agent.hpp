@@ -123,6 +123,7 @@ class Agent {
   void update_half_open(Id& id);
   bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, RejectReason reason);
+  static int room_for(const link::NeighbourPtr& from, const Id& listener);
   int on_the_way(const link::NeighbourPtr& from, const Id& listener) const;
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);

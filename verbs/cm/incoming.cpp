@@ -174,7 +174,7 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
     return refuse_request(from, message, RejectReason::invalid_service_id);
   if (!datagram && listener->transport() != message.transport)
     return refuse_request(from, message, RejectReason::invalid_transport);
-  if (listener->requests_queued >= listener->backlog || on_the_way(from, *listener) >= max_on_the_way)
+  if (listener->requests_queued >= room_for(from, *listener) || on_the_way(from, *listener) >= max_on_the_way)
     return refuse_request(from, message, RejectReason::consumer_defined);
   // These look-ups use tables of this process and block on nobody.
   const auto place = devices_.find(message.destination);
@@ -221,6 +221,12 @@ bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& r
     refuse_request(from, request, RejectReason::invalid_service_id);
   });
   return true;
+}
+
+// How many requests may wait when another one of that neighbour comes. A quarter of the backlog is for the
+// processes of this host: as long as one of them may ask, no number of other hosts turns it away.
+int Agent::room_for(const link::NeighbourPtr& from, const Id& listener) {
+  return is_remote(from) ? std::max(1, listener.backlog * 3 / 4) : listener.backlog;
 }
 
 int Agent::on_the_way(const link::NeighbourPtr& from, const Id& listener) const {
