@@ -327,6 +327,8 @@ constexpr Misdeed table[] = {
      run_greedy_scripts, nullptr, Protocol::resp},
     {"junk-packets", Reach::rdma,
      "20,000 packets a second for any queue pair, half of them with a wrong ICRC", nullptr, wire::send_junk},
+    {"forged-cm", Reach::rdma, "20,000 messages a second of the connection manager, for any connection",
+     nullptr, wire::forge_connection_messages},
 };
 
 }  // namespace

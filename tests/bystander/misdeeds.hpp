@@ -62,6 +62,7 @@ void leave_cm_half_open(Attack& attack);
 }  // namespace verbs
 namespace wire {  // wire_misdeeds.cpp
 void send_junk(Attack& attack);
+void forge_connection_messages(Attack& attack);
 }  // namespace wire
 
 }  // namespace weir::bystander

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "link/unique_fd.hpp"
+#include "rpc/address.hpp"
 #include "tests/bystander/misdeeds.hpp"
+#include "wire/mad.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::bystander::wire {
@@ -78,6 +80,8 @@ class Stranger {
       throw std::runtime_error("nothing listens on the NIC's UDP port");
   }
 
+  const std::array<std::uint8_t, 4>& ip() const { return ip_; }
+
  private:
   std::array<std::uint8_t, 4> ip_;
   link::UniqueFd socket_;
@@ -104,6 +108,51 @@ Packet junk(Attack& attack, std::span<const std::byte> payload) {
   return packet;
 }
 
+// A message of the connection manager with ids that may be those of a connection.
+weir::wire::Mad forged_message(Attack& attack, const Stranger& from, std::uint16_t port) {
+  using namespace weir::wire;
+  const auto number = [&] { return static_cast<std::uint32_t>(attack.random()); };
+  Mad mad;
+  mad.transaction = attack.random();
+  switch (attack.below(6)) {
+    case 0:
+      mad.message = CmRep{.local_id = number(), .remote_id = number(), .qpn = number() & 0xffffff};
+      break;
+    case 1:
+      mad.message = CmRej{.local_id = number(), .remote_id = number(), .reason = 28};
+      break;
+    case 2:
+      mad.message = CmRtu{.local_id = number(), .remote_id = number()};
+      break;
+    case 3:
+      mad.message = CmDreq{.local_id = number(), .remote_id = number(), .remote_qpn = number() & 0xffffff};
+      break;
+    default: {
+      CmReq request;
+      request.local_id = number();
+      request.service_id = rdma_service_id(port_space_tcp, port);
+      request.ca_guid = attack.random();
+      request.qpn = 2 + number() % 0xfffff0;
+      request.starting_psn = number() & 0xffffff;
+      request.responder_resources = request.initiator_depth = 1;
+      request.retry_count = request.rnr_retry_count = 7;
+      request.path_mtu = 3;
+      request.remote_cm_timeout = request.local_cm_timeout = 20;
+      request.max_cm_retries = 15;
+      request.local_gid = mapped(from.ip());
+      request.remote_gid = mapped(server_address);
+      request.hop_limit = 64;
+      RdmaCmHeader header;
+      header.source_port = static_cast<std::uint16_t>(1024 + attack.below(60'000));
+      std::ranges::copy(from.ip(), header.source.begin() + 12);
+      std::ranges::copy(server_address, header.destination.begin() + 12);
+      encode_rdma_cm_header(header, std::span(request.private_data).first<rdma_cm_header_bytes>());
+      mad.message = request;
+    }
+  }
+  return mad;
+}
+
 }  // namespace
 
 void send_junk(Attack& attack) {
@@ -112,6 +161,26 @@ void send_junk(Attack& attack) {
   for (;;) {
     for (int i = 0; i < packets_at_once; ++i)
       all[attack.below(all.size())].send(junk(attack, payload), attack.below(2) == 0);
+    attack.did();
+    breathe();
+  }
+}
+
+void forge_connection_messages(Attack& attack) {
+  std::vector<Stranger> all = strangers();
+  const std::uint16_t port = rpc::parse_address(attack.address)->port;
+  for (;;) {
+    for (int i = 0; i < packets_at_once; ++i) {
+      Stranger& from = all[attack.below(all.size())];
+      const auto mad = encode_mad(forged_message(attack, from, port));
+      Packet packet;
+      packet.bth.opcode = weir::wire::opcode(weir::wire::Service::ud, weir::wire::Operation::send_only);
+      packet.bth.destination = weir::wire::cm_qpn;
+      packet.bth.psn = static_cast<std::uint32_t>(attack.below(1 << 24));
+      packet.deth = {weir::wire::cm_qkey, weir::wire::cm_qpn};
+      packet.payload = mad;
+      from.send(packet, true);
+    }
     attack.did();
     breathe();
   }
