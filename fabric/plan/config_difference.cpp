@@ -26,11 +26,13 @@ std::string as_text(const json& value) {
 void collect(const std::string& table, const json& entries, Values& values) {
   if (!entries.is_object()) return;
   for (const auto& [name, fields] : entries.items()) {
-    const auto entry = table + "|" + name;
+    auto entry = table;
+    entry.append("|").append(name);
     if (!fields.is_object() || fields.empty())
       values[entry] = fields.is_object() ? "" : as_text(fields);
     else
-      for (const auto& [field, value] : fields.items()) values[entry + "|" + field] = as_text(value);
+      for (const auto& [field, value] : fields.items())
+        values[std::string(entry).append("|").append(field)] = as_text(value);
   }
 }
 
