@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "transport/host_port.hpp"
+
 namespace weir::transport {
 
 std::string source_of(std::string_view address) {
@@ -18,49 +20,41 @@ std::string source_of(std::string_view address) {
   return inet_ntop(AF_INET6, &six, plain.data(), static_cast<socklen_t>(plain.size()));
 }
 
+std::string source_of_peer(std::string_view peer) {
+  const auto parsed = parse_host_port(peer);
+  return source_of(parsed ? parsed->host : peer);
+}
+
 Newcomers::Stay Newcomers::enter(std::string_view address, Leave leave) {
   const std::lock_guard lock(mutex_);
-  const auto source = sources_.try_emplace(source_of(address)).first;
-  if (!source->second.empty()) ranked_.erase(source);
-  const std::uint64_t number = ++entered_;
-  source->second.emplace(number, std::move(leave));
-  ranked_.insert(source);
-  by_number_.emplace(number, source);
-  return {shared_from_this(), number};
+  return {shared_from_this(), here_.enter(source_of(address), std::move(leave))};
 }
 
 Newcomers::Room Newcomers::make_room(Lack of) {
-  Leave leave;
+  std::optional<Leave> leave;
   {
     const std::lock_guard lock(mutex_);
-    if (ranked_.empty()) return Room::none;
-    const Sources::iterator source = *ranked_.rbegin();
-    leave = remove(source, source->second.begin()->first);
+    const auto* const place = here_.first_to_leave();
+    if (place == nullptr) return Room::none;
+    leave = here_.leave(place->first);
   }
-  return leave(of);
+  return (*leave)(of);
+}
+
+void Newcomers::move_on(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  here_.move_on(number);
 }
 
 void Newcomers::forget(std::uint64_t number) {
-  Leave gone;  // destroyed without the lock: it may own what leaves
+  std::optional<Leave> gone;  // destroyed without the lock: it may own what leaves
   const std::lock_guard lock(mutex_);
-  if (const auto found = by_number_.find(number); found != by_number_.end())
-    gone = remove(found->second, number);
-}
-
-Newcomers::Leave Newcomers::remove(Sources::iterator source, std::uint64_t number) {
-  ranked_.erase(source);
-  by_number_.erase(number);
-  Leave leave = std::move(source->second.extract(number).mapped());
-  if (source->second.empty())
-    sources_.erase(source);
-  else
-    ranked_.insert(source);
-  return leave;
+  gone = here_.leave(number);
 }
 
 std::size_t Newcomers::size() const {
   const std::lock_guard lock(mutex_);
-  return by_number_.size();
+  return here_.size();
 }
 
 }  // namespace weir::transport

@@ -4,7 +4,7 @@
 // greeting, its request). Connecting costs a stranger nothing, so newcomers may not keep others out: when all
 // places are taken, one of them leaves. It is the oldest of the source that has the most: a client that
 // speaks at once is served however many silent ones come, and a source with few newcomers loses none to one
-// with many.
+// with many. A newcomer whose client has to do several things is spared as it does them (waiting/shares.hpp).
 //
 // Threading: any thread; a Leave runs in the thread that calls make_room(), without the lock.
 #pragma once
@@ -12,19 +12,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "waiting/shares.hpp"
 
 namespace weir::transport {
 
 // Whom a connection is charged to: an IPv4 address, or the first 64 bits of an IPv6 address, of which one
 // subscriber has 2^64. Other texts ("unix") are sources by themselves.
 std::string source_of(std::string_view address);
+// Of "ADDRESS:PORT", as connections name their peers.
+std::string source_of_peer(std::string_view peer);
 
 class Newcomers : public std::enable_shared_from_this<Newcomers> {
  public:
@@ -51,6 +53,10 @@ class Newcomers : public std::enable_shared_from_this<Newcomers> {
       return *this;
     }
     ~Stay() { settle(); }
+    // It has come closer to settling. The user bounds how often.
+    void move_on() const {
+      if (of_) of_->move_on(number_);
+    }
     void settle() {
       if (of_) std::exchange(of_, nullptr)->forget(number_);
     }
@@ -67,26 +73,11 @@ class Newcomers : public std::enable_shared_from_this<Newcomers> {
   std::size_t size() const;
 
  private:
-  using Here = std::map<std::uint64_t, Leave>;  // by number, and so in order of arrival
-  using Sources = std::map<std::string, Here>;
-  // The source that loses the next newcomer comes last.
-  struct Order {
-    static std::pair<std::size_t, std::uint64_t> rank(const Sources::iterator& source) {
-      return {source->second.size(), ~source->second.begin()->first};
-    }
-    bool operator()(const Sources::iterator& a, const Sources::iterator& b) const {
-      return rank(a) < rank(b);
-    }
-  };
-
+  void move_on(std::uint64_t number);
   void forget(std::uint64_t number);
-  Leave remove(Sources::iterator source, std::uint64_t number);
 
   mutable std::mutex mutex_;
-  Sources sources_;
-  std::set<Sources::iterator, Order> ranked_;
-  std::map<std::uint64_t, Sources::iterator> by_number_;
-  std::uint64_t entered_ = 0;
+  waiting::Shares<std::string, Leave> here_;
 };
 
 }  // namespace weir::transport

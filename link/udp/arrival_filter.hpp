@@ -9,7 +9,8 @@
 //   - packets to other processes of this host that are known, which get them passed on; of those to a
 //     process not known all that this host sends, and of others' one in `sampled`, so that a process is
 //     noticed that began a moment ago: a datagram that its peer sends at once is not repeated;
-//   - messages to queue pair 1 that are long enough, and all of multicast groups.
+//   - messages to queue pair 1 that are long enough, but only some of strangers' that send too many
+//     (stranger_cut.hpp), and all of multicast groups.
 // A batch that the kernel hands over whole (UDP_GRO) has one source, and is judged by its first packet.
 //
 // It is no protection from those that forge the source address of a peer. Pure.
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "link/same_host.hpp"
+#include "link/udp/stranger_cut.hpp"
 #include "link/udp/udp_route.hpp"
 
 namespace weir::link {
@@ -31,8 +33,9 @@ struct ArrivalRules {
   unsigned slot_shift = 0;  // of a slot in a queue pair number
   bool datagrams = false;
   unsigned loopback = 0;  // the interface that this host's own packets come from; 0: unknown
-  std::span<const Slot> others;
-  std::span<const IpAddress> peers;  // more than max_filtered_peers: packets come from anywhere
+  std::span<const Slot> others = {};
+  std::span<const IpAddress> peers = {};  // more than max_filtered_peers: packets come from anywhere
+  CutSources cut = {};
 };
 
 inline constexpr std::size_t max_filtered_peers = 128;

@@ -129,6 +129,83 @@ TEST_F(ArrivalFilter, admits_everybody_beyond_its_number_of_peers) {
   EXPECT_EQ(send(stranger, queue_pair_of(own)), 1);
 }
 
+TEST_F(ArrivalFilter, cuts_requests_of_strangers_that_send_too_many) {
+  constexpr int sent = 1'600;
+  constexpr std::uint32_t salt = 0x9e3779b1;
+  const std::vector<IpAddress> peers = {peer};
+  for (const IpAddress& at : {v4_elsewhere, v6_loopback}) {
+    receiver_ = open(at);
+    socklen_t bytes = sizeof at_;
+    ASSERT_EQ(::getsockname(receiver_.get(), reinterpret_cast<sockaddr*>(&at_), &bytes), 0);
+    const IpAddress from = is_v4(at) ? stranger : v6_loopback;
+    const std::uint64_t bucket = std::uint64_t{1} << cut_bucket_of(from, salt);
+    const auto cut = [&](std::uint64_t buckets) {
+      attach({.own = own, .slot_shift = slot_shift, .peers = peers, .cut = {salt, buckets, 4}});
+      return send(from, 1, management_bytes, sent);
+    };
+    for (const std::uint64_t buckets : {bucket, ~std::uint64_t{0}}) {
+      const int came = cut(buckets);
+      EXPECT_GT(came, 30);
+      EXPECT_LT(came, 180);
+    }
+    EXPECT_EQ(cut(~bucket), sent) << "another network's flood";
+  }
+}
+
+TEST_F(ArrivalFilter, cuts_no_requests_of_peers) {
+  const std::vector<IpAddress> peers = {address(3), peer};
+  attach({.own = own, .slot_shift = slot_shift, .peers = peers, .cut = {1, ~std::uint64_t{0}, 10}});
+  EXPECT_EQ(send(peer, 1, management_bytes, 500), 500);
+}
+
+class Cut : public testing::Test {
+ protected:
+  static constexpr IpAddress network(std::uint32_t number) {
+    return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, std::uint8_t(number >> 8), std::uint8_t(number), 1};
+  }
+  void offer(std::uint64_t count, std::uint32_t networks, std::uint32_t first = 0) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      cut.count(network(first + static_cast<std::uint32_t>(i % networks)));
+  }
+  std::uint64_t bit(std::uint32_t number) const {
+    return std::uint64_t{1} << cut_bucket_of(network(number), cut.now().salt);
+  }
+  StrangerCut cut{0x9e3779b1};
+};
+
+TEST_F(Cut, leaves_alone_what_is_not_too_much) {
+  offer(StrangerCut::of_bucket, 1);
+  offer(StrangerCut::of_all - StrangerCut::of_bucket, 100, 1);
+  EXPECT_EQ(cut.end_window().buckets, 0u);
+}
+
+TEST_F(Cut, cuts_the_network_that_sends_too_much) {
+  offer(10 * StrangerCut::of_bucket, 1);
+  offer(100, 1, 1);
+  const CutSources now = cut.end_window();
+  EXPECT_EQ(now.buckets, bit(0));
+  EXPECT_GE(now.halvings, 3u);
+}
+
+TEST_F(Cut, cuts_all_under_forged_sources) {
+  offer(20'000, 60'000);
+  const CutSources now = cut.end_window();
+  EXPECT_EQ(now.buckets, ~std::uint64_t{0});
+  EXPECT_LE(20'000u >> now.halvings, StrangerCut::of_all);
+  EXPECT_GT(20'000u >> (now.halvings - 1), StrangerCut::of_all / 2) << "and no less than needed";
+}
+
+TEST_F(Cut, stays_while_as_much_is_offered_and_then_ends) {
+  offer(16 * StrangerCut::of_all, 60'000);
+  const CutSources first = cut.end_window();
+  EXPECT_GE(first.halvings, 4u);
+  for (int window = 0; window < 20; ++window) {
+    offer(16 * StrangerCut::of_all >> first.halvings, 60'000);
+    EXPECT_EQ(cut.end_window(), first) << window;
+  }
+  EXPECT_EQ(cut.end_window().buckets, 0u);
+}
+
 TEST_F(ArrivalFilter, tells_peers_of_ipv6_from_strangers) {
   receiver_ = open(v6_loopback);
   socklen_t bytes = sizeof at_;

@@ -267,6 +267,22 @@ TEST_F(SteeringTest, a_probe_from_another_address_or_with_another_number_is_nobo
   EXPECT_EQ(only->steering->place(), 0);
 }
 
+// It sends probes with every place and many numbers, and packets for the processes, from its own address.
+TEST_F(SteeringTest, a_forger_moves_no_process) {
+  const auto first = start(8), second = start(9);
+  for (std::uint32_t number = 0; number < 200; ++number) {
+    const PlaceProbe forged{htonl(probe_magic), htonl(number), htons(static_cast<std::uint16_t>(number % 4)),
+                            htons(static_cast<std::uint16_t>(number % 3))};
+    const auto bytes = std::bit_cast<std::array<std::byte, sizeof forged>>(forged);
+    come_to(*first, {bytes.begin(), bytes.end()}, number % 2 == 0 ? v6_loopback : v4_elsewhere);
+    work(*first);
+    work(*second);
+  }
+  EXPECT_EQ(first->steering->place(), 0);
+  EXPECT_EQ(second->steering->place(), 1);
+  EXPECT_EQ(come_to(*second, packet_to(queue_pair_of(9), 60)), 10);
+}
+
 TEST_F(SteeringTest, one_that_begins_is_heard_of_by_the_others) {
   const auto first = start(8), second = start(9);
   take(*first);
