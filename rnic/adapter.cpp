@@ -6,6 +6,7 @@
 #include "rnic/between_hosts/packet_path.hpp"
 #include "rnic/queue_pair/completion_signal.hpp"
 #include "rnic/same_host/guest_operations.hpp"
+#include "rnic/same_host/responder.hpp"
 
 namespace weir::rnic {
 
@@ -17,6 +18,7 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       windows_(table_, segment),
       multicast_(segment),
       steering_(segment),
+      departures_(host),
       packet_arrivals_(host) {}
 
 void Adapter::begin_numbers_at(std::uint64_t secret) {
@@ -258,6 +260,25 @@ void Adapter::faulted(Qpn number, Fault fault) {
   qp->report_fault_to_openers(fault);
 }
 
+bool Adapter::break_down(Qpn own) {
+  const std::lock_guard lock(mutex_);
+  QueuePair* const qp = own.slot() == slot_ ? find_qp(own) : nullptr;
+  if (qp == nullptr || qp->state() == QpState::err) return false;
+  to_error_state(segment_.header().qps[own.index()]);
+  if (qp->state() != QpState::err) return false;
+  qp->on_fault(Fault::operational);
+  return true;
+}
+
+void Adapter::withhold_receives(Qpn own, std::uint32_t from) {
+  const std::lock_guard lock(mutex_);
+  const QueuePair* const qp = own.slot() == slot_ ? find_qp(own) : nullptr;
+  if (qp == nullptr) return;
+  // seq_cst, as a receive that is posted: the initiator says that it waits, then looks again.
+  segment_.header().qps[own.index()].withheld_from.store(from, std::memory_order_seq_cst);
+  qp->kick_initiator_if_parked();
+}
+
 // Under mutex_. Finds a queue pair of ours or one that we have open.
 QueuePair* Adapter::find_qp(Qpn number) const {
   if (number.slot() == slot_) return qps_.empty() ? nullptr : qps_[number.index()].get();
@@ -303,8 +324,14 @@ void Adapter::process_gone(std::uint64_t process) {
   for_each_qp([&](QueuePair& qp) { qp.process_gone(process); });
 }
 
+void Adapter::hurry() {
+  if (modes_.weak == nullptr) return;
+  for_each_qp([](QueuePair& qp) { qp.hurry(); });
+}
+
 void Adapter::finish_packets() {
   for_each_qp([](QueuePair& qp) { qp.finish_packets(); });
+  departures_.leave_all();
 }
 
 // Receives that a killed process had taken from our SRQs and not completed go back to them.
@@ -403,18 +430,22 @@ void Adapter::resume_all_parked() {
 // ---- packets
 
 // Takes mutex_, as resume_parked() does.
-void Adapter::receive_packets(Patience patience) {
+bool Adapter::receive_packets(Patience patience) {
+  std::optional<DepartureStage::Round> answers;  // they leave when the lock is free again
   std::unique_lock lock(mutex_, std::defer_lock);
   if (patience == Patience::wait)
     lock.lock();
   else if (!lock.try_lock())
-    return;
-  take_arrived();
+    return false;
+  host_.receive_packets([&](std::span<const PacketDatagram> datagrams) {
+    if (datagrams.empty()) return;
+    if (!answers) answers.emplace(departures_.shared_here());
+    take_batch(datagrams);
+  });
+  const bool came = answers.has_value();
+  if (!came && packet_deadlines_.any_due(host_.now_ns())) answers.emplace(departures_.shared_here());
   resume_due();
-}
-
-void Adapter::take_arrived() {
-  host_.receive_packets([this](std::span<const PacketDatagram> datagrams) { take_batch(datagrams); });
+  return came;
 }
 
 void Adapter::resume_at(std::uint64_t deadline_ns, const QueuePair& qp) {
@@ -443,6 +474,7 @@ void Adapter::give_turns(SharedWindow& window) {
 }
 
 void Adapter::take_packets(std::span<const PacketDatagram> datagrams) {
+  const DepartureStage::Round answers(departures_.shared_here());
   const std::lock_guard lock(mutex_);
   take_batch(datagrams);
 }
@@ -467,12 +499,12 @@ void Adapter::trace(std::span<const PacketDatagram> datagrams) {
                     .hop_limit = each.hop_limit,
                     .own = to});
   }
-  if (!came.empty()) tracer_->on_wire(came);
+  if (!came.empty()) modes_.tracer->on_wire(came);
 }
 
 void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
   answering_.clear();
-  if (tracer_ != nullptr) trace(datagrams);
+  if (modes_.tracer != nullptr) trace(datagrams);
   for (const PacketDatagram& datagram : datagrams) take_packet(datagram);
   for (QueuePair* qp : answering_) qp->answer_packets();
   // An answer to one queue pair may open the window for another: they share the one of their destination.
@@ -545,6 +577,7 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
 }
 
 void Adapter::service() {
+  departures_.leave_overdue();
   resume_parked(Patience::wait);
   if (packet_deadlines_.any_due(host_.now_ns())) receive_packets(Patience::wait);
   const std::lock_guard lock(mutex_);

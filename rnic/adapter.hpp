@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "rnic/between_hosts/deadlines.hpp"
+#include "rnic/between_hosts/departures.hpp"
 #include "rnic/between_hosts/packet_arrivals.hpp"
 #include "rnic/between_hosts/windows.hpp"
 #include "rnic/datagrams/multicast.hpp"
@@ -32,6 +33,7 @@
 #include "rnic/queue_pair/queue_pair_numbers.hpp"
 #include "rnic/queue_pair/shared_receive_queue.hpp"
 #include "rnic/tracer.hpp"
+#include "rnic/weak/requests.hpp"
 
 namespace weir::rnic {
 
@@ -43,7 +45,8 @@ class Adapter {
   Segment& segment() { return segment_; }
   ProtectionTable& table() { return table_; }
   const ProtectionTable& table() const { return table_; }
-  NicParts parts() { return {slot_, segment_, table_, windows_, host_}; }
+  NicParts parts() { return {slot_, segment_, table_, windows_, host_, departures_}; }
+  Departures& departures() { return departures_; }
   HostPort& host() { return host_; }
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
@@ -51,8 +54,13 @@ class Adapter {
   // Call before the first queue pair and the first region: other hosts cannot guess their numbers then.
   void begin_numbers_at(std::uint64_t secret);
   // nullptr: tracing is off. Set before the first queue pair; the tracer outlives the adapter.
-  Tracer* tracer() const { return tracer_; }
-  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  Tracer* tracer() const { return modes_.tracer; }
+  void set_tracer(Tracer* tracer) { modes_.tracer = tracer; }
+  // nullptr: requests are executed at once, in order. Set before the first queue pair.
+  weak::Weak* weak() const { return modes_.weak.get(); }
+  void set_weak(const weak::Plan& plan) { modes_.weak = std::make_unique<weak::Weak>(plan); }
+  // Executes what waits by choice: our process ends, and other NICs would have done it by now.
+  void hurry();
 
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
@@ -83,6 +91,14 @@ class Adapter {
   // it gave up.
   bool wait_for_initiators() const;
 
+  // As a NIC that cannot go on with that queue pair: it is in the error state, and its program is notified.
+  // False: it was in no state to break.
+  bool break_down(Qpn own);
+
+  // From that message on, counted from 1 for each queue pair, messages to it find no receive, posted or not;
+  // 0: they find those that are posted, and what waits for one continues.
+  void withhold_receives(Qpn own, std::uint32_t from);
+
   // From outside.
   void kicked(Qpn own);      // what we parked on a peer may continue
   void faulted(Qpn, Fault);  // a peer moved our queue pair, or one that we have open, to ERR
@@ -111,8 +127,9 @@ class Adapter {
   void resume_at(std::uint64_t deadline_ns, const QueuePair&);
 
   // Takes packets that arrived from other hosts and answers them. Called by the thread that waits for the
-  // network's descriptor, and by pollers of completion queues whose queue pairs may receive packets.
-  void receive_packets(Patience);
+  // network's descriptor, and by pollers of completion queues whose queue pairs may receive packets. False:
+  // none had arrived, or another thread takes them.
+  bool receive_packets(Patience);
   void take_packets(std::span<const PacketDatagram>);  // that arrived another way
   // Whether a completion queue with a channel is armed.
   bool has_armed_cq();
@@ -138,7 +155,6 @@ class Adapter {
   std::optional<Dropped> refusal_of(const PacketDatagram&, const wire::Packet&);
   void take_multicast(const PacketDatagram&, const wire::Packet&);
   void trace(std::span<const PacketDatagram>);
-  void take_arrived();
   void resume_all_parked();
   void resume_due();
   void give_turns(SharedWindow&);
@@ -156,10 +172,14 @@ class Adapter {
   Segment& segment_;
   ProtectionTable table_;
   HostPort& host_;
-  Tracer* tracer_ = nullptr;
+  struct Modes {  // of `weir trace` and `weir run --weak`
+    Tracer* tracer = nullptr;
+    std::unique_ptr<weak::Weak> weak;
+  } modes_;
   WindowTable windows_;
   MulticastGroups multicast_;
   Steering steering_;
+  Departures departures_;
 
   std::mutex mutex_;
   // A queue pair uses its CQs and its SRQ until it is gone, so they are destroyed after it.

@@ -219,6 +219,8 @@ struct ProcessCounters {
   // strangers away (link/udp/arrival_filter.hpp) or the receive buffer was full.
   alignas(64) std::array<Counter, drop_reasons> dropped;
   std::atomic<std::uint64_t> not_received{0};
+  // How long the port had packets to send and sent none, in microseconds: it was paused.
+  std::atomic<std::uint64_t> transmit_wait_us{0};
 
   void count_drop(Dropped why, std::uint64_t packets = 1) {
     if (packets != 0) dropped[static_cast<std::size_t>(why)].shared_add(packets);

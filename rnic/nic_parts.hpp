@@ -9,12 +9,15 @@
 
 namespace weir::rnic {
 
+class Departures;
+
 struct NicParts {
   Slot slot;
   Segment& segment;
   ProtectionTable& table;
   WindowTable& windows;
   HostPort& host;
+  Departures& departures;
 };
 
 }  // namespace weir::rnic

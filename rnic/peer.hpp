@@ -88,6 +88,8 @@ class Peer {
   virtual void raise_cq_event(std::uint32_t cq_index) = 0;  // its armed CQ got a completion
   virtual void report_fault(Qpn theirs, Fault) = 0;         // we moved its queue pair to ERR (a NAK)
   virtual void report_srq_limit(std::uint32_t srq_index) = 0;
+  // This message to its queue pair found no receive, because it withholds them (QpContext::withheld_from).
+  virtual void report_withheld(Qpn theirs, std::uint32_t message) = 0;
   virtual void report_closed(Qpn theirs) = 0;  // we closed its queue pair, which we had open
   // A receive that we took from its SRQ and will not complete. The SRQ is the one of this incarnation.
   struct TakenFrom {
@@ -114,12 +116,21 @@ struct PacketRoute {
   // The number of the destination process if it belongs to another user of this host (link/users); 0: the
   // packet goes over UDP to the host with that address.
   std::uint64_t process = 0;
+
+  // Packets of both may leave in one call: all but the sender is the same.
+  bool is_same_way(const PacketRoute& other) const {
+    return destination == other.destination && source == other.source &&
+           traffic_class == other.traffic_class && hop_limit == other.hop_limit &&
+           interface == other.interface && process == other.process;
+  }
 };
 // Packets laid back to back, BTH to ICRC: all of `segment` bytes; the last may be shorter.
 struct PacketRun {
   std::span<const std::byte> bytes;
   std::uint16_t segment = 0;
+  std::span<const Qpn> from = {};  // of each packet, for observers; empty: all are from that of the route
 };
+inline constexpr std::size_t longest_run_bytes = 65'507;  // the largest UDP payload before the kernel cuts it
 // A packet as it arrived, BTH to ICRC, unchecked.
 struct PacketDatagram {
   std::span<const std::byte> bytes;
@@ -175,6 +186,8 @@ class HostPort {
   virtual std::uint64_t now_ns() = 0;
   // Adapter::service() must be called at about this time (earlier calls are harmless).
   virtual void wake_at(std::uint64_t deadline_ns) = 0;
+  // Departures::leave_overdue() must be called at about this time.
+  virtual void watch_departures_at(std::uint64_t deadline_ns) { wake_at(deadline_ns); }
   // A completion queue was armed: its owner will sleep, and count on the thread that waits for packets.
   virtual void event_wanted() {}
   // One more event is pending on this completion channel.
@@ -186,6 +199,8 @@ class HostPort {
   // several times the copy.
   virtual bool traps_copies() = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
+  // A message found a receive of ours withheld (Adapter::withhold_receives).
+  virtual void receive_withheld(Qpn, std::uint32_t /*message*/) {}
 
   // Packets to and from other hosts and other users; if there are none, nothing is sent or received. Packets
   // may be lost. Takes no lock of the NIC.
@@ -195,6 +210,10 @@ class HostPort {
   virtual const hash::SipKey* wire_key() const { return nullptr; }
   // The limit of packets in a run on that route: 1 if the kernel does not split runs.
   virtual std::size_t packets_in_run(const PacketRoute&) { return 1; }
+  // Nothing of several packets that left in a run arrived there, again and again: they leave one by one now.
+  virtual void runs_are_lost(const PacketRoute&) {}
+  // Whether packets from other hosts have arrived that nobody has taken.
+  virtual bool packets_wait() { return false; }
   // Hands over the packets that have arrived, in this thread; returns at once if there are none.
   using PacketSink = std::function<void(std::span<const PacketDatagram>)>;
   virtual void receive_packets(const PacketSink&) {}

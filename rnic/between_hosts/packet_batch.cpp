@@ -1,19 +1,15 @@
 #include "rnic/between_hosts/packet_batch.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <memory>
 
-#include "rnic/memory/copy.hpp"
+#include "rnic/between_hosts/laid_out.hpp"
 #include "rnic/memory/per_thread.hpp"
-#include "rnic/memory/trapped_copy.hpp"
 
 namespace weir::rnic {
 namespace {
 
 constexpr std::size_t batch_bytes = 128 * 1024;
-constexpr std::size_t longest_run_bytes = 65'507;  // the largest UDP payload before the kernel cuts it
 
 // A process that exits still sends answers.
 struct Staging {
@@ -23,11 +19,13 @@ struct Staging {
 
 }  // namespace
 
-PacketBatch::PacketBatch(HostPort& host, const PacketRoute& route, const wire::IcrcRoute& icrc)
+PacketBatch::PacketBatch(HostPort& host, const PacketRoute& route, const wire::IcrcRoute& icrc,
+                         std::size_t longest_run, DepartureStage* stage)
     : host_(host),
       route_(route),
       icrc_(icrc),
-      run_limit_(std::max<std::size_t>(host.packets_in_run(route), 1)),
+      stage_(stage),
+      run_limit_(std::max<std::size_t>(std::min(host.packets_in_run(route), longest_run), 1)),
       bytes_(per_thread<Staging>().bytes.get()),
       runs_(per_thread<Staging>().runs) {
   runs_.clear();
@@ -40,24 +38,21 @@ bool PacketBatch::continues_run(std::size_t bytes) const {
          run.bytes.size() + bytes <= longest_run_bytes;
 }
 
+bool PacketBatch::add(const packet::Outgoing& packet, DepartureStage::Place& place) {
+  const bool waits = stage_ != nullptr && used_ == 0 && stage_->holds() && DepartureStage::is_short(packet);
+  if (waits) return stage_->add(route_, icrc_, packet, run_limit_, place);
+  if (used_ == 0) place.settle();
+  return add(packet);
+}
+
 bool PacketBatch::add(const packet::Outgoing& packet) {
   const std::size_t bytes = packet.udp_payload();
   if (used_ + bytes > batch_bytes) send();
   std::byte* const at = bytes_ + used_;
-  std::memcpy(at, packet.header.data(), packet.header_bytes);
-  std::byte* const payload = at + packet.header_bytes;
-  if (packet.payload_bytes != 0) {
-    const auto copy = [&] { copy_gather(payload, packet.payload()); };
-    if (packet.is_ours)
-      copy();
-    else if (try_copy(packet.payload(), {}, copy) != Trapped::no)
-      return false;
-  }
-  std::memset(payload + packet.payload_bytes, 0, packet.pad);
-
+  if (!lay_out(packet, at)) return false;
   const bool behind = continues_run(bytes);
   const std::size_t place = behind ? runs_.back().bytes.size() / runs_.back().segment : 0;
-  seal({at, bytes}, static_cast<std::uint16_t>(place));
+  seal(route_, icrc_, {at, bytes}, static_cast<std::uint16_t>(place));
 
   if (behind) {
     PacketRun& run = runs_.back();
@@ -69,14 +64,6 @@ bool PacketBatch::add(const packet::Outgoing& packet) {
   }
   used_ += bytes;
   return true;
-}
-
-// `place`: index in the run; the kernel numbers its packets from 0. Packets on this host carry no ICRC.
-void PacketBatch::seal(std::span<std::byte> packet, std::uint16_t place) const {
-  const std::size_t covered = packet.size() - wire::icrc_bytes;
-  std::array<std::byte, wire::icrc_bytes> sum{};
-  if (route_.process == 0) sum = icrc_.of(packet.first(covered), place);
-  std::memcpy(packet.data() + covered, sum.data(), sum.size());
 }
 
 void PacketBatch::send() {

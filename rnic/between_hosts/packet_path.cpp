@@ -69,6 +69,7 @@ std::uint32_t PacketSends::posted() const {
 WcStatus PacketSends::look_up(std::uint32_t number, packet::WorkRequest& request, Gather& pieces) {
   SendWqe& wqe = sends_.at(number);
   request.opcode = wqe.opcode;
+  request.signaled = wqe.signaled;
   request.solicited = wqe.solicited;
   request.fence = wqe.fenced;
   request.imm_be = wqe.imm_be;
@@ -199,7 +200,7 @@ Verdict PacketTarget::read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t
     if (copied == Outcome::done) ++used;
     return verdict_of(copied);
   }
-  const Outcome begun = from.begin_read(addr, length, rkey, room[used]);
+  const Outcome begun = from.begin_read(addr, length, rkey, room[used], own_.has_refused());
   if (begun == Outcome::done) ++used;
   return verdict_of(begun);
 }

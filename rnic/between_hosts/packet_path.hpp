@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "rnic/between_hosts/departures.hpp"
 #include "rnic/between_hosts/unreliable_packets.hpp"
 #include "rnic/between_hosts/windows.hpp"
 #include "rnic/congestion/dcqcn.hpp"
@@ -99,6 +100,8 @@ struct PacketPath {
   const std::uint32_t mtu;
 
   SpinLock arriving;
+  DepartureStage::Place answers_left;   // under `arriving`
+  DepartureStage::Place requests_left;  // under the send lock
   PacketTarget target;
   // One of the two, by the type of connection.
   std::optional<packet::Responder> responder;

@@ -79,6 +79,7 @@ void PacketSide::set(QpState to) {
     path_->requester->set(wanted);
   else if (to == QpState::rts)
     path_->requester.emplace(path_->requests, *path_->window, wanted);
+  if (path_->requester && to == QpState::sqd) path_->requester->ask();
 }
 
 void PacketSide::close() {
@@ -90,6 +91,7 @@ void PacketSide::close() {
   if (closed == nullptr) return;
   if (closed->route.process == 0) qp_.nic.host.expect_no_more(closed->route.destination);
   const std::lock_guard lock(closed->arriving);
+  closed->requests_left.settle();
   repeat_last_acknowledgement(*closed);
   closed->responder.reset();
   closed->unreliable_responder.reset();
@@ -119,7 +121,7 @@ void PacketSide::repeat_last_acknowledgement(PacketPath& path) {
   for (int copy = 0; copy < copies; ++copy) {
     if (may_be_lost) path.responder->acknowledge_again();
     if (!path.responder->acknowledges_next() || !path.responder->next_packet(packet)) break;
-    batch.add(packet);
+    batch.add(packet, path.answers_left);
   }
   batch.send();
 }
@@ -135,6 +137,7 @@ void PacketSide::peer_gone() {
 
 void PacketSide::give_up_sending() {
   if (path_ == nullptr || !path_->requester) return;
+  path_->requests_left.settle();
   path_->requester->give_up();
   if (others_may_send()) qp_.nic.host.wake_at(qp_.nic.host.now_ns());
 }
@@ -160,6 +163,28 @@ bool PacketSide::may_send() const {
   return path_->requester && (in == QpState::rts || in == QpState::sqd) && !path_->requester->failed();
 }
 
+namespace {
+
+// Between processes of one host nothing is gained by runs of several queue pairs.
+DepartureStage* may_wait(const PacketPath& path, DepartureStage& stage) {
+  return path.route.process == 0 ? &stage : nullptr;
+}
+
+std::size_t longest_run(const PacketPath& path, std::uint64_t now_ns) {
+  return path.window != nullptr ? path.window->runs.limit(now_ns) : packet::RunLength::longest;
+}
+
+// Whether answers to READs arrive when they leave in runs, as their repetition tells.
+void judge_runs(PacketPath& path, std::uint64_t sent, std::uint64_t again, std::uint64_t now_ns) {
+  if (path.window == nullptr) return;
+  if (again > 1)
+    path.window->runs.lost(now_ns);
+  else if (sent > 1)
+    path.window->runs.arrived();
+}
+
+}  // namespace
+
 void PacketSide::execute() {
   if (qp_.state() == QpState::err && !sends_.all_executed())
     return sends_.fail(sends_.next(), WcStatus::wr_flush_err);
@@ -169,11 +194,13 @@ void PacketSide::execute() {
   const std::uint64_t now_ns = qp_.nic.host.now_ns();
   std::array<iovec, max_sge> room;
   packet::Outgoing packet;
-  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
+  DepartureStage& stage = qp_.nic.departures.here();
+  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out, longest_run(path, now_ns),
+                    may_wait(path, stage));
   packet.room = room;
   for (bool first = true; requester.next_packet(now_ns, packet); first = false) {
     if (first) acknowledge_in(batch, path);
-    if (!batch.add(packet)) requester.unreadable(packet);
+    if (!batch.add(packet, path.requests_left)) requester.unreadable(packet);
     packet.room = room;
   }
   batch.send();
@@ -192,7 +219,8 @@ void PacketSide::acknowledge_in(PacketBatch& batch, PacketPath& path) {
   const std::lock_guard lock(path.arriving, std::adopt_lock);
   packet::Outgoing packet;
   if (!path.responder || !path.responder->acknowledges_next() || !path.responder->next_packet(packet)) return;
-  batch.add(packet);
+  batch.add(packet, path.answers_left);
+  path.requests_left.follow(path.answers_left);
   count_answers(path, 1, 0);
 }
 
@@ -252,6 +280,7 @@ void PacketSide::resume(Turn turn) {
   if (!may_send()) return;
   packet::Requester& requester = *path_->requester;
   requester.on_time(qp_.nic.host.now_ns());
+  if (path_->window->runs.gave_up()) qp_.nic.host.runs_are_lost(path_->route);
   if (turn == Turn::yes) requester.begin_turn();
   execute();
 }
@@ -314,10 +343,12 @@ void PacketSide::answer(PacketPath& path) {
   std::array<iovec, max_sge> room;
   packet::Outgoing packet;
   packet.room = room;
-  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
+  const std::uint64_t now_ns = qp_.nic.host.now_ns();
+  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out, longest_run(path, now_ns),
+                    may_wait(path, qp_.nic.departures.here()));
   std::uint64_t sent = 0, again = 0;
   while (path.responder->next_packet(packet)) {
-    const bool added = batch.add(packet);
+    const bool added = batch.add(packet, path.answers_left);
     path.target.end_read();
     sent += added ? 1 : 0;
     again += added && packet.retransmitted ? 1 : 0;
@@ -325,6 +356,7 @@ void PacketSide::answer(PacketPath& path) {
     packet.room = room;
   }
   batch.send();
+  judge_runs(path, sent, again, now_ns);
   count_answers(path, sent, again);
 }
 

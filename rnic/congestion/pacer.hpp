@@ -25,7 +25,12 @@ class Pacer {
   void set(RateLimit limit) {
     limit_ = limit;
     burst_ns_ = limit.burst_bytes != 0 ? duration_ns(limit.burst_bytes, limit.kbps) : shortest_burst_ns;
-    due_ns_ = 0;
+    due_ns_ = asks_always_ ? 1 : 0;
+  }
+  // From now on due_ns() is never 0, so that whoever looks at it looks further.
+  void ask_always() {
+    asks_always_ = true;
+    due_ns_ = std::max<std::uint64_t>(due_ns_, 1);
   }
   // `path_kbps`: the static rate of the message's own path; 0: none.
   bool limits(std::uint32_t path_kbps = 0) const { return limit_.kbps != 0 || path_kbps != 0; }
@@ -48,6 +53,7 @@ class Pacer {
   RateLimit limit_;
   std::uint64_t burst_ns_ = shortest_burst_ns;
   std::uint64_t due_ns_ = 0;
+  bool asks_always_ = false;
 };
 
 }  // namespace weir::rnic

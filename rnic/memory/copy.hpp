@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
@@ -26,6 +27,8 @@ inline void copy_scatter(const std::byte* from, std::span<const iovec> to) {
 
 // As copy_gather, but the last byte becomes visible after all others. Programs that poll memory for an RDMA
 // WRITE (ib_write_lat, NCCL, many message queues) look at the last byte, and memcpy may store the tail first.
+// A last word of eight bytes that is aligned becomes visible as a whole, as on devices: versions and locks
+// are such words.
 inline void copy_in_order(std::byte* to, std::span<const iovec> from) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     const auto* source = static_cast<const std::byte*>(from[i].iov_base);
@@ -33,6 +36,15 @@ inline void copy_in_order(std::byte* to, std::span<const iovec> from) {
     if (i + 1 < from.size() || length == 0) {
       std::memcpy(to, source, length);
       to += length;
+      continue;
+    }
+    if (length >= sizeof(std::uint64_t) &&
+        reinterpret_cast<std::uintptr_t>(to + length) % sizeof(std::uint64_t) == 0) {
+      const std::size_t before = length - sizeof(std::uint64_t);
+      std::uint64_t last;
+      std::memcpy(&last, source + before, sizeof last);
+      std::memcpy(to, source, before);
+      std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to + before)).store(last, std::memory_order_release);
       continue;
     }
     std::memcpy(to, source, length - 1);

@@ -60,14 +60,19 @@ struct alignas(cache_line) QpContext {
   // The rkey that this operation names, or any_receive; stored before `hazard` becomes odd, so that a reader
   // that sees it odd knows which deregistrations concern it.
   std::atomic<std::uint32_t> reaches;
-  std::uint32_t rq_next;                        // next receive WQE to take
-  std::uint32_t cqe_next;                       // next completion ring entry to write
-  std::uint32_t landing_tail;                   // bytes ever allocated from the landing ring
-  std::uint32_t rq_posted_seen;                 // initiator's copy of rq_posted
-  std::uint32_t landing_head_seen;              // initiator's copy of landing_head
-  std::uint32_t cqe_polled_seen;                // initiator's copy of cqe_polled
+  std::uint32_t rq_next;       // next receive WQE to take
+  std::uint32_t cqe_next;      // next completion ring entry to write
+  std::uint32_t landing_tail;  // bytes ever allocated from the landing ring
+  struct Seen {                // the initiator's copies of the owner's words of these names
+    std::uint32_t rq_posted, landing_head, cqe_polled;
+  } seen;
   std::atomic<std::uint32_t> datagram_next;     // UD: next slot to claim (many senders, compare-exchange)
   std::atomic<std::uint32_t> datagram_senders;  // UD: how many have read `state` and are not done
+  // Written by the owner, and only for a receiver that is slow on purpose; here since the initiator has this
+  // line in its cache. Messages from this one on, counted from 1, find no receive; 0: all find those that are
+  // posted.
+  std::atomic<std::uint32_t> withheld_from;
+  std::uint32_t withheld_reported;  // the last message that the initiator reported as withheld
   // for UD with an SRQ, the slots ever opened.
   alignas(cache_line) std::atomic<std::uint32_t> rq_posted;
   std::atomic<std::uint32_t> landing_head;  // bytes ever freed from the landing ring

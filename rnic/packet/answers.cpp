@@ -74,8 +74,9 @@ void Requester::take_acknowledge(std::uint64_t now_ns, const wire::Packet& packe
       }
       ++counts_.fatal_naks;
       acknowledge_before(now_ns, psn);
-      // After its NAK the responder is in the error state and answers no earlier READ either.
-      if (!failed_ && una_ != beyond_) fail(status_of_nak(value));
+      // A READ or atomic before it whose answer was lost is asked for again, and the refused request after
+      // it.
+      if (!failed_ && una_ == psn && una_ != beyond_) fail(status_of_nak(value));
       return;
   }
   ++counts_.stray;
@@ -134,6 +135,7 @@ void Requester::take_data(std::uint64_t now_ns, const wire::Packet& packet) {
 
 // Moves una_ up to `end`.
 void Requester::answered(std::uint64_t now_ns, Psn end) {
+  if (end - una_ > 1) window_.runs.arrived();
   std::uint64_t charged = 0;
   for (std::uint32_t wqe = completed_; wqe != begun_ && una_ < end; ++wqe) {
     const Outstanding& each = at(wqe);
@@ -157,15 +159,15 @@ void Requester::answered(std::uint64_t now_ns, Psn end) {
   }
   since_ns_ = probed_ns_ = now_ns;
   probes_ = retries_ = rnr_retries_ = 0;
-  probe_wanted_ = false;
+  probe_.wanted = false;
   rewound_at_.reset();
   rnr_until_ns_.reset();
   resend_ns_.reset();
   // The answer to a probe tells how far the responder was. If nothing follows, later packets were lost.
-  if (probe_reaches_ && una_ < *probe_reaches_)
+  if (probe_.reaches && una_ < *probe_.reaches)
     resend_ns_ = now_ns + std::max(smoothed_rtt_ns_, least_resend_ns);
   else
-    probe_reaches_.reset();
+    probe_.reaches.reset();
   retire();
 }
 

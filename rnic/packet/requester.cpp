@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t first_ring = 16;
 constexpr std::uint64_t first_probe_ns = 4'000'000;  // until a round trip was measured
 constexpr std::uint64_t least_probe_ns = 1'000'000, longest_probe_ns = 128'000'000;
+// Silence of a peer that was asked for nothing.
+constexpr std::uint64_t longest_unasked_ns = 10'000'000;
 constexpr std::uint32_t most_doublings = 7;
 // A run of packets as long as the kernel takes them: shorter turns cost more calls, longer ones more waiting.
 constexpr std::uint64_t turn_bytes = 64 * 1024;
@@ -26,7 +28,8 @@ Requester::Requester(SendSource& source, Window& window, const RequesterAttribut
       ring_(first_ring),
       una_(attributes.first_psn),
       next_(attributes.first_psn),
-      beyond_(attributes.first_psn) {
+      beyond_(attributes.first_psn),
+      asked_{.beyond = attributes.first_psn} {
   pacer_.set(attributes.rate);
 }
 
@@ -77,7 +80,17 @@ WcStatus Requester::load(LookedUp& into, std::uint32_t wqe) {
 
 // ---- timers
 
+// With a timeout as short as that, whoever set it wants losses found at once.
+bool Requester::asks_always() const { return unasked_ns() < least_probe_ns; }
+
+// Well before the timeout of the specification, which must not end what nobody asked for.
+std::uint64_t Requester::unasked_ns() const {
+  if (attributes_.timeout == 0) return longest_unasked_ns;
+  return std::min(longest_unasked_ns, ack_timeout_ns(attributes_.timeout) / 4);
+}
+
 std::uint64_t Requester::probe_after_ns() const {
+  if (probes_ == 0 && !is_asked()) return std::max(unasked_ns(), 2 * smoothed_rtt_ns_);
   const std::uint64_t once =
       smoothed_rtt_ns_ == 0 ? first_probe_ns : std::max(2 * smoothed_rtt_ns_, least_probe_ns);
   return std::min(once << std::min(probes_, most_doublings), std::max(longest_probe_ns, once));
@@ -111,14 +124,16 @@ void Requester::on_time(std::uint64_t now_ns) {
     since_ns_ = now_ns;
     lost(now_ns);
   } else if (resend_ns_ && now_ns >= *resend_ns_) {
+    // Of what had left before the probe nothing had arrived: the answer told of the probe alone.
+    if (una_ == probe_.of + 1 && beyond_ - una_ > 1) window_.runs.lost(now_ns);
     lost(now_ns);
   } else if (now_ns >= probed_ns_ + probe_after_ns()) {
     ++probes_;
     probed_ns_ = now_ns;
     // Rewound packets wait for the window or their turn, and are sent anyway.
     if (una_ < next_) {
-      probe_wanted_ = true;
-      probe_reaches_ = next_;
+      probe_.wanted = true;
+      probe_.reaches = next_;
     }
   }
 }
@@ -137,9 +152,9 @@ void Requester::rewind() {
   sending_ = completed_;
   unanswered_.clear();
   timed_psn_.reset();
-  probe_reaches_.reset();
+  probe_.reaches.reset();
   resend_ns_.reset();
-  probe_wanted_ = false;
+  probe_.wanted = false;
 }
 
 void Requester::give_up() {

@@ -7,9 +7,14 @@
 // A retransmitted packet is gathered again from the program's memory, which belongs to the NIC until the
 // completion; no copy of a packet is kept. next < beyond: packets are being retransmitted.
 //
+// A packet asks for an acknowledgement (AckReq) if somebody waits for one: the program, for the completion of
+// a signalled message, or the window. One acknowledgement stands for all requests before it (IBA 9.7.5.1.2),
+// and one that travels alone costs as much as the request.
+//
 // Losses are found in four ways, from fast to slow: a sequence NAK; an answer behind one that did not come
-// (implied NAK); a *probe*, the oldest packet once more after two round trips of silence, which every
-// responder answers; and the timeout of the specification, which alone counts against retry_cnt.
+// (implied NAK); a *probe*, the oldest packet once more after two round trips of silence, or after 10 ms of
+// it if nothing was asked, which every responder answers; and the timeout of the specification, which alone
+// counts against retry_cnt.
 //
 // Not thread-safe: every call under the queue pair's send lock. Costs: O(1) a packet.
 #pragma once
@@ -67,6 +72,9 @@ class Requester {
   // checked its ICRC, addresses, P_Key and destination QPN. Ask for packets afterwards.
   void receive(std::uint64_t now_ns, const wire::Packet&);
 
+  // Asks at once for the acknowledgement of what is on its way: somebody waits until all of it has arrived.
+  void ask() { probe_.wanted = probe_.wanted || (una_ < next_ && !is_asked()); }
+
   // No answer will come any more: outstanding WQEs fail at once.
   void peer_gone() {
     if (!idle() && !failed_) fail(WcStatus::retry_exc_err);
@@ -102,6 +110,23 @@ class Requester {
     Answer answer;
     WcStatus status;  // other than success: nothing of it is sent any more, and it fails in its turn
   };
+  // Which packets asked for an answer.
+  struct Asked {
+    Psn beyond;                       // behind the newest of them
+    std::uint32_t packets_since = 0;  // that did not
+    bool awaited = false;             // a signalled message ended in one of these
+
+    void sent(bool asks, Psn behind) {
+      packets_since = asks ? 0 : packets_since + 1;
+      awaited = awaited && !asks;
+      if (asks && behind > beyond) beyond = behind;
+    }
+  };
+  struct Probe {
+    bool wanted = false;
+    Psn of;                      // the last one
+    std::optional<Psn> reaches;  // what was sent when it was: lost, if silence follows its answer
+  };
   // A WQE looked up, and how far into its pieces the last packet reached.
   struct LookedUp {
     std::optional<std::uint32_t> wqe;
@@ -122,6 +147,10 @@ class Requester {
   void rewind();
   void fail(WcStatus);
   std::uint64_t probe_after_ns() const;
+  std::uint64_t unasked_ns() const;
+  bool asks_always() const;
+  // An answer to something that is on its way is due without a probe.
+  bool is_asked() const { return una_ < asked_.beyond; }
   // Nothing of what was lost is on its way again yet: the peer's silence means nothing.
   bool waits_to_repeat() const { return waits_for_window_ && next_ == una_; }
 
@@ -135,7 +164,7 @@ class Requester {
   std::uint32_t packets_of_read(std::uint32_t index) const;
   std::uint32_t payload_of(const Outstanding&, std::uint32_t index) const;
   std::uint64_t charge_of(const Outstanding&, std::uint32_t from, std::uint32_t to) const;
-  bool wants_ack(const Outstanding&, std::uint32_t index) const;
+  bool wants_ack(std::uint64_t now_ns, const Outstanding&, std::uint32_t index) const;
   void gather_payload(LookedUp&, std::uint64_t offset, std::uint32_t bytes, Outgoing&);
 
   // answers.cpp
@@ -154,9 +183,9 @@ class Requester {
   std::vector<Outstanding> ring_;  // of WQEs completed_ .. begun_; a power of two of them
   std::uint32_t completed_ = 0, sending_ = 0, begun_ = 0;  // sending_: the WQE of next_
   Psn una_, next_, beyond_;
-  std::deque<Psn> unanswered_;           // the last PSN of each READ request and atomic on its way
-  std::uint64_t in_flight_ = 0;          // charged to the window
-  std::uint32_t since_ack_request_ = 0;  // packets
+  std::deque<Psn> unanswered_;   // the last PSN of each READ request and atomic on its way
+  std::uint64_t in_flight_ = 0;  // charged to the window
+  Asked asked_;
   LookedUp sending_wqe_, answered_wqe_;
   bool failed_ = false, waits_for_window_ = false;
   // What it may send although others wait, as the window charges. If the window closes before that, its own
@@ -170,8 +199,7 @@ class Requester {
   std::uint64_t since_ns_ = 0;   // the last progress, timeout, or when something began to be outstanding
   std::uint64_t probed_ns_ = 0;  // since then silence is measured for the next probe
   std::uint32_t probes_ = 0;     // since the last progress
-  bool probe_wanted_ = false;
-  std::optional<Psn> probe_reaches_;        // what was sent when the probe was: lost, if silence follows
+  Probe probe_;
   std::optional<std::uint64_t> resend_ns_;  // then it is sent again
   std::optional<Psn> rewound_at_;           // a second NAK of the same gap is a duplicate
   std::optional<std::uint64_t> rnr_until_ns_;

@@ -52,11 +52,11 @@ void Responder::receive(const wire::Packet& packet) {
     ++counts_.outside;
     return;
   }
-  if (fatal_) {  // the requester missed the refusal and asks again
+  const auto operation = static_cast<Operation>(packet.bth.opcode & 31);
+  if (fatal_ && psn >= fatal_->psn) {  // the requester missed the refusal and asks again
     negative_ = fatal_->syndrome;
     return;
   }
-  const auto operation = static_cast<Operation>(packet.bth.opcode & 31);
   if (psn < expected_) return duplicate(packet, operation);
   if (psn > expected_) {
     ++counts_.early;

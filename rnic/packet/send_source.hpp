@@ -23,6 +23,7 @@ struct WorkRequest {
   std::uint32_t rkey = 0;
   std::uint64_t compare_add = 0, swap = 0;  // atomics
   std::uint32_t srqn = 0;                   // XRC
+  bool signaled = true;                     // the program waits for its completion
 };
 
 class SendSource {

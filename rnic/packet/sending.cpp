@@ -34,8 +34,8 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   window_.advance(now_ns);
   if (rnr_until_ns_) on_time(now_ns);
   if (failed_ || rnr_until_ns_) return false;
-  if (probe_wanted_) {
-    probe_wanted_ = false;
+  if (probe_.wanted) {
+    probe_.wanted = false;
     if (una_ < next_ && send_probe(out)) return true;
   }
   if (failed_ || !find_next(now_ns)) return false;
@@ -50,9 +50,9 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   in_flight_ += charged;
   turn_left_ -= std::min(turn_left_, charged);
   window_.sent(static_cast<std::uint32_t>(charged));
-  const bool ack = reads || wants_ack(wqe, index);
+  asked_.awaited = asked_.awaited || (sending_wqe_.request.signaled && index + 1 == wqe.packets);
+  const bool ack = reads || wants_ack(now_ns, wqe, index);
   emit(sending_, index, packets, out, ack);
-  since_ack_request_ = ack ? 0 : since_ack_request_ + 1;
   out.retransmitted = next_ < beyond_;
   if (una_ == beyond_ || waited_to_repeat) since_ns_ = probed_ns_ = now_ns;  // the first on its way
   if (ack && !out.retransmitted && !timed_psn_) {
@@ -60,6 +60,8 @@ bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
     timed_ns_ = now_ns;
   }
   next_ = next_ + packets;
+  if (ack && !is_asked()) probed_ns_ = now_ns;  // silence counts from here
+  asked_.sent(ack, next_);
   if (reads) unanswered_.push_back(Psn(next_.value() - 1));
   if (next_ > beyond_) beyond_ = next_;
   ++counts_.packets;
@@ -137,12 +139,15 @@ bool Requester::may_send(const Outstanding& wqe) {
 
 bool Requester::others_are_next() const { return turn_left_ == 0 && window_.waiting() != 0; }
 
-// An acknowledgement is worth its packet when no later packet would soon ask for one, and often
-// enough to move the window.
-bool Requester::wants_ack(const Outstanding& wqe, std::uint32_t index) const {
-  if (since_ack_request_ + 1 >= most_packets_without_ack || rnr_retries_ != 0) return true;
+// An acknowledgement is worth its packet when somebody waits for it and no later packet would soon ask for
+// one, and often enough to move the window.
+bool Requester::wants_ack(std::uint64_t now_ns, const Outstanding& wqe, std::uint32_t index) const {
+  if (asked_.packets_since + 1 >= most_packets_without_ack || rnr_retries_ != 0) return true;
   if (!window_.open() || others_are_next()) return true;
-  return index + 1 == wqe.packets && (pacer_.limits() || source_.posted() == sending_ + 1);
+  const bool is_last = index + 1 == wqe.packets && (pacer_.limits() || source_.posted() == sending_ + 1);
+  if (!is_last) return false;
+  const bool spares_probe = una_ < next_ && now_ns - since_ns_ >= unasked_ns() / 2;
+  return asked_.awaited || spares_probe || next_ < beyond_ || asks_always();
 }
 
 std::uint32_t Requester::packets_of_read(std::uint32_t index) const {
@@ -175,6 +180,7 @@ bool Requester::send_probe(Outgoing& out) {
     return false;
   }
   emit(completed_, static_cast<std::uint32_t>(una_ - oldest.first), 1, out, true);
+  probe_.of = una_;
   out.retransmitted = true;
   ++counts_.probes;
   ++counts_.packets;

@@ -55,8 +55,8 @@ class Target {
   virtual Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) = 0;
   // Where those bytes of a READ that was checked lie now, as the pieces of one packet, appended to `room`
   // (max_sge entries); `used` counts them. They are held until the caller has sent what it asked for.
-  // Not done: the region has gone meanwhile, or a later request ended the target. `srqn`: that of the READ,
-  // whatever was selected since; a message that is on its way continues undisturbed.
+  // Not done: the region has gone meanwhile. That a later request was refused does not matter. `srqn`: that
+  // of the READ, whatever was selected since; a message that is on its way continues undisturbed.
   virtual Verdict read(std::uint32_t srqn, std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
                        std::span<iovec> room, std::uint32_t& used) = 0;
 

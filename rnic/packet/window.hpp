@@ -16,6 +16,7 @@
 
 #include "rnic/congestion/dcqcn.hpp"
 #include "rnic/memory/spin_lock.hpp"
+#include "rnic/packet/run_length.hpp"
 
 namespace weir::rnic::packet {
 
@@ -48,6 +49,7 @@ class Window {
   void acknowledged(std::uint64_t charged);
   // Halves, once for everything that was lost in one round trip.
   void lost(std::uint64_t now_ns, std::uint64_t round_trip_ns);
+  RunLength runs;
   // A congestion notification came.
   void notified(std::uint64_t now_ns);
   // Before bytes() is asked: the limit of notifications grows with the time. Costs a load where none came.

@@ -48,6 +48,7 @@ void CompletionQueue::arm(Armed how) {
     ctx_.armed.store(static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
   else
     ctx_.armed.compare_exchange_strong(before, static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
+  nic_.departures().will_sleep();
   nic_.host().event_wanted();
 }
 
@@ -142,6 +143,12 @@ bool CompletionQueue::packets_may_complete_here() const {
          (srqs_ != 0 && nic_.xrc_on_packets().load(std::memory_order_relaxed) != 0);
 }
 
+void CompletionQueue::receive_packets() {
+  const bool came = nic_.receive_packets(Adapter::Patience::try_once);
+  DepartureStage& held = nic_.departures().here();
+  came ? held.found_more() : held.polled(0);
+}
+
 int CompletionQueue::poll(std::span<WorkCompletion> out) {
   const std::lock_guard lock(lock_);
   const auto watched = static_cast<std::uint32_t>(std::min<std::size_t>(lines_.size(), watched_lines));
@@ -156,8 +163,10 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
     turn_ = 0;
     if (lines_.size() > watched_lines) filled += poll_marked(out.subspan(filled));
   }
+  const bool packets = packets_may_complete_here();
+  if (packets && filled != 0) nic_.departures().here().polled(filled);
   if (filled == 0) {
-    if (packets_may_complete_here()) nic_.receive_packets(Adapter::Patience::try_once);
+    if (packets) receive_packets();
     nic_.resume_parked(Adapter::Patience::try_once);
   } else if (Tracer* const tracer = nic_.tracer(); tracer != nullptr) {
     for (const WorkCompletion& wc : out.first(filled)) tracer->polled(wc);

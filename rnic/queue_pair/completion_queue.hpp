@@ -73,6 +73,7 @@ class CompletionQueue {
   };
   std::uint32_t attach(Line);
   bool packets_may_complete_here() const;
+  void receive_packets();
   std::size_t poll_line(std::uint32_t line, std::span<WorkCompletion> out);
   std::size_t poll_marked(std::span<WorkCompletion> out);
   bool next_ready(std::uint32_t& line);

@@ -89,11 +89,15 @@ bool Requester::park_until_connected() {
   return true;
 }
 
-// Until the rate limit lets the next message go. By timer, and whenever the application polls.
+// Until the rate limit lets the next message go. By timer, and whenever the application polls. A weak NIC
+// then executes by its own choices.
 bool Requester::must_wait_its_turn() {
   const std::uint64_t due_ns = pacer_.due_ns();
-  if (due_ns <= qp_.nic.host.now_ns()) return false;
-  if (under_way()) return false;
+  if (due_ns <= qp_.nic.host.now_ns() || under_way()) {
+    if (weak_ == nullptr) return false;
+    execute_weakly();
+    return true;
+  }
   if (std::exchange(parked_, Park::paced) == Park::none) qp_.whole.note_parked();
   if (const auto at_ns = pauses_.at(due_ns)) qp_.nic.host.wake_at(*at_ns);
   return true;
@@ -112,7 +116,7 @@ std::optional<std::uint64_t> Requester::budget_ns(Park why) const {
 void Requester::resume() {
   announced_ = false;  // a kick took the flag with it
   if (!parked()) return;
-  if (parked_ != Park::connecting && parked_ != Park::paced) qp_.counters.retries.add(1);
+  if (under_way() && parked_ != Park::connecting) qp_.counters.retries.add(1);
   execute();
 }
 
@@ -120,9 +124,11 @@ void Requester::give_up() {
   parked_ = Park::none;
   dial_ = 0;
   target_.give_up_send();
+  if (weak_ != nullptr) weak_->forget(sends_.doorbell());
 }
 
 bool Requester::fail_parked() {
+  if (weak_ != nullptr) complete_executed();
   if (!parked()) return false;
   parked_ = Park::none;
   fail(sends_.next(), WcStatus::retry_exc_err);

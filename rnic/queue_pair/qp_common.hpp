@@ -12,6 +12,9 @@ namespace weir::rnic {
 
 class QueuePair;
 class Tracer;
+namespace weak {
+struct Weak;
+}
 
 // A queue pair's place in the CQ that it completes into.
 struct CqPlace {
@@ -44,7 +47,8 @@ struct QpCommon {
   QpConfig config;
   QpContext* ctx;  // nullptr: there was no room for it; then nothing else here is used
   QpCounters& counters;
-  Tracer* tracer;  // nullptr: tracing is off
+  Tracer* tracer;    // nullptr: tracing is off
+  weak::Weak* weak;  // nullptr: requests are executed at once, in order
   CqPlace sends{}, receives{};
   QpAttributes attributes{};  // under the send lock
 

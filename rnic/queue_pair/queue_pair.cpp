@@ -26,7 +26,8 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
           .config = config,
           .ctx = &nic.segment().header().qps[index],
           .counters = nic.segment().header().qp_counters[index],
-          .tracer = nic.tracer()},
+          .tracer = nic.tracer(),
+          .weak = nic.weak()},
       openers_(qp_),
       initiator_(qp_),
       polling_(qp_),
@@ -68,7 +69,8 @@ QueuePair::QueuePair(Adapter& nic, PeerPtr home, Qpn number, std::uint64_t xrcd)
           .config = xrc_recv_config(xrcd),
           .ctx = nullptr,
           .counters = home->segment().qp_counters[number.index()],
-          .tracer = nic.tracer()},
+          .tracer = nic.tracer(),
+          .weak = nic.weak()},
       openers_(qp_, std::move(home)),
       initiator_(qp_),
       polling_(qp_),
@@ -144,7 +146,9 @@ void QueuePair::ring_doorbell() {
   execute();
   sends_.prefetch_next();
   const bool gives_way = cpu != 0 && initiator_.on(cpu) && requester_.gives_way();
+  const bool packets = packets_.sends();
   unlock_sends();
+  if (packets) nic_.departures().here().posted();
   if (gives_way) ::sched_yield();
 }
 
@@ -217,6 +221,12 @@ void QueuePair::take_turn() {
 std::shared_ptr<SharedWindow> QueuePair::packet_window() {
   const std::shared_ptr<PacketPath> path = packets_.current();
   return path != nullptr ? path->window : nullptr;
+}
+
+void QueuePair::hurry() {
+  if (!sends_.lock().lock_soon()) return;
+  requester_.hurry(Requester::Until::all_is_complete);
+  unlock_sends();
 }
 
 void QueuePair::note_parked() { nic_.note_parked(*this); }
@@ -294,6 +304,9 @@ bool QueuePair::peer_gone_locked() {
 
 // The process of another user that we were connected to ended.
 void QueuePair::process_gone(std::uint64_t process) {
+  // As on hardware nothing ends an unreliable connection: a peer that is done may leave before its last
+  // message is polled.
+  if (!is_reliable(qp_.config.type)) return;
   const std::shared_ptr<PacketPath> path = packets_.current();
   if (path == nullptr || path->route.process != process) return;
   sends_.lock().lock();

@@ -113,6 +113,7 @@ class QueuePair final : private QpWhole {
   void peer_gone(Slot);
   void process_gone(std::uint64_t process);     // of another user, reached by packets
   void finish_packets() { packets_.finish(); }  // our process ends
+  void hurry();                                 // Adapter::hurry()
   // The WQEs of our SRQ whose completions in our ring are not yet polled.
   void append_completed(std::vector<std::uint32_t>& wqes) const { receives_.append_completed(wqes); }
   void on_fault(Fault);  // a peer moved us to err

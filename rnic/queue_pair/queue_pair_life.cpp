@@ -114,6 +114,7 @@ void QueuePair::connect() {
 // Only one request is in progress at a time, and only while it is parked; with packets, many are.
 void QueuePair::drain() {
   if (packets_.sends()) return execute();
+  requester_.hurry(Requester::Until::begun_is_complete);
   if (!requester_.under_way()) sends_.drained();
 }
 
@@ -159,7 +160,8 @@ bool QueuePair::reset(InitiatorLeft left) {
 void QueuePair::begin_incarnation() {
   ++qp_.ctx->incarnation;
   qp_.ctx->rq_next = qp_.ctx->cqe_next = qp_.ctx->landing_tail = 0;
-  qp_.ctx->rq_posted_seen = qp_.ctx->landing_head_seen = qp_.ctx->cqe_polled_seen = 0;
+  qp_.ctx->seen = {};
+  qp_.ctx->withheld_reported = 0;
   qp_.ctx->datagram_next = 0;
   qp_.ctx->rq_posted = qp_.ctx->landing_head = qp_.ctx->cqe_polled = 0;
   qp_.ctx->initiator_parked = 0;

@@ -36,6 +36,13 @@ Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
 
 }  // namespace
 
+Requester::Requester(const QpCommon& qp, SendSide& sends, ReceiveSide& receives, PacketPolling& polling)
+    : qp_(qp), sends_(sends), receives_(receives), datagrams_(qp, polling) {
+  if (qp.weak == nullptr) return;
+  weak_ = std::make_unique<weak::Requests>(*qp.weak);
+  pacer_.ask_always();  // then must_wait_its_turn() executes weakly, and normal execution tests nothing more
+}
+
 void Requester::execute() {
   execute_posted();
   datagrams_.send();
@@ -105,29 +112,18 @@ void Requester::lose(SendWqe& wqe) {
   sends_.complete(wqe, WcStatus::success);
 }
 
-Outcome Requester::execute_one(SendWqe& wqe) {
-  if (is_local(wqe.opcode)) return execute_local(qp_, wqe) ? Outcome::done : Outcome::nak_operational;
-  Gather pieces;
-  if (const auto error = prepare(qp_, wqe, pieces)) {
-    wqe.status = *error;
-    return Outcome::nak_operational;
-  }
-  wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
-  if (qp_.config.type == QpType::ud) return datagrams_.execute(wqe, pieces, dial_);
-  if (qp_.config.type == QpType::raw_packet) return execute_frame(qp_, wqe, pieces, dial_);
-  return over_packets_ ? send_unreliable(wqe, pieces) : execute_at_target(wqe, pieces);
-}
-
-Outcome Requester::execute_at_target(SendWqe& wqe, const Gather& pieces) {
+// Inlined: each request goes through these, and they have one other caller, for weak execution.
+[[gnu::always_inline]] inline Outcome Requester::reach_target(const SendWqe& wqe) {
   if (!target_.connected()) connect(HostPort::Wait::no);
   if (!target_.connected()) return Outcome::no_response;
   if (target_.gone()) {
     if (const Outcome kept = reach_keeper(); kept != Outcome::done) return kept;
   }
-  if (qp_.config.type == QpType::xrc_send) {
-    const Outcome selected = select_srq(Qpn(wqe.remote_srqn));
-    if (selected != Outcome::done) return selected;
-  }
+  return qp_.config.type == QpType::xrc_send ? select_srq(Qpn(wqe.remote_srqn)) : Outcome::done;
+}
+
+[[gnu::always_inline]] inline Outcome Requester::execute_at_target(SendWqe& wqe, const Gather& pieces) {
+  if (const Outcome reached = reach_target(wqe); reached != Outcome::done) return reached;
   switch (wqe.opcode) {
     case SendOpcode::rdma_write:
       return target_.rdma_write(pieces, wqe.remote_addr, wqe.rkey);
@@ -143,6 +139,30 @@ Outcome Requester::execute_at_target(SendWqe& wqe, const Gather& pieces) {
     default:
       return target_.send(pieces, arrival_of(wqe, pieces.bytes));
   }
+}
+
+[[gnu::always_inline]] inline Outcome Requester::carry_out(SendWqe& wqe, const Gather& pieces) {
+  wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
+  if (qp_.config.type == QpType::ud) return datagrams_.execute(wqe, pieces, dial_);
+  if (qp_.config.type == QpType::raw_packet) return execute_frame(qp_, wqe, pieces, dial_);
+  return over_packets_ ? send_unreliable(wqe, pieces) : execute_at_target(wqe, pieces);
+}
+
+Outcome Requester::execute_one(SendWqe& wqe) {
+  if (is_local(wqe.opcode)) return execute_local(qp_, wqe) ? Outcome::done : Outcome::nak_operational;
+  Gather pieces;
+  if (const auto error = prepare(qp_, wqe, pieces)) {
+    wqe.status = *error;
+    return Outcome::nak_operational;
+  }
+  return carry_out(wqe, pieces);
+}
+
+Outcome Requester::carry_out_weakly(SendWqe& wqe, const Gather& pieces) { return carry_out(wqe, pieces); }
+Outcome Requester::reach_target_weakly(const SendWqe& wqe) { return reach_target(wqe); }
+Outcome Requester::write_with_imm_weakly(SendWqe& wqe, const Gather& part, std::uint64_t addr,
+                                         std::uint64_t bytes) {
+  return target_.rdma_write_with_imm(part, addr, wqe.rkey, arrival_of(wqe, bytes));
 }
 
 // Sends a UC message to another host.

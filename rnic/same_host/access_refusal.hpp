@@ -1,6 +1,6 @@
 // Which test of the responder an access to a neighbour's memory fails, for people to read.
 //
-// The responder only asks whether all hold (RemoteQueuePair::check_rkey), in the same order.
+// The responder only asks whether all hold (RemoteQueuePair::permits, then check_rkey), in the same order.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace weir::rnic {
 
 enum class AccessRefusal : std::uint8_t {
   none,
+  queue_pair_rights,  // an invalid request; all others are errors of access
   no_such_key,
   other_domain,
   region_rights,
-  queue_pair_rights,
   other_window,  // a type 2 window of another queue pair, or invalidated
   bounds
 };

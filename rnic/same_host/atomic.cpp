@@ -36,10 +36,9 @@ template <class Act>
 Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act) {
   const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
-  const bool has_depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
-  const bool needs_depth = right == access::remote_atomic;      // data comes back
-  if (addr % atomic_bytes != 0 || (needs_depth && !has_depth))  // IBA 9.7.4.1.2: an invalid request
-    return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
+  const bool needs_depth = right == access::remote_atomic;  // data comes back
+  const bool takes_it = permits(right) && (!needs_depth || permits(access::responder_depth));
+  if (!takes_it || addr % atomic_bytes != 0) return not_permitted();  // IBA 9.7.4.1.2: an invalid request
   const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, right);
   if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
   const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));

@@ -110,9 +110,8 @@ Outcome RemoteQueuePair::check_range(std::uint64_t addr, std::uint64_t length, s
                                      std::uint32_t need) {
   const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
-  const bool answers = need != access::remote_read ||
-                       (ctx_->access.load(std::memory_order_relaxed) & access::responder_depth) != 0;
-  if (!answers) return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
+  const bool takes_it = permits(need) && (need != access::remote_read || permits(access::responder_depth));
+  if (!takes_it) return not_permitted();
   if (length == 0 || check_rkey(addr, length, rkey, need) != nullptr) return Outcome::done;
   return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
 }
@@ -125,20 +124,23 @@ Outcome RemoteQueuePair::check_read(std::uint64_t addr, std::uint64_t length, st
   return check_range(addr, length, rkey, access::remote_read);
 }
 
-// Like an Operation, but ended by another call.
-Outcome RemoteQueuePair::begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at) {
-  if (!answers()) return Outcome::no_response;
+// Like an Operation, but ended by another call. A request that was refused moved the queue pair to the error
+// state; READs that it had accepted before are answered all the same.
+Outcome RemoteQueuePair::begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at,
+                                    bool after_refusal) {
+  const auto may_answer = [&] { return answers() || (after_refusal && ended_by_refusal()); };
+  if (!may_answer()) return Outcome::no_response;
   reading_ = ctx_->hazard.load(std::memory_order_relaxed) | 1;
   ctx_->reaches.store(rkey, std::memory_order_release);
   ctx_->hazard.store(reading_, std::memory_order_seq_cst);
-  Outcome outcome = answers() ? Outcome::done : Outcome::no_response;
+  Outcome outcome = may_answer() ? Outcome::done : Outcome::no_response;
   if (outcome == Outcome::done) {
     const TptEntry* const entry = check_rkey(addr, length, rkey, access::remote_read);
     std::byte* const from = entry != nullptr ? memory_->window(*entry, addr, length) : nullptr;
-    if (entry == nullptr)
-      outcome = nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
-    else if (from == nullptr)
-      outcome = nak(Outcome::nak_operational, WcStatus::loc_qp_op_err, nullptr, {});
+    if (from == nullptr) {
+      outcome = entry == nullptr ? Outcome::nak_access : Outcome::nak_operational;
+      if (!after_refusal) outcome = nak(outcome, WcStatus::loc_qp_op_err, nullptr, {});
+    }
     at = {from, length};
   }
   if (outcome != Outcome::done) end_read();

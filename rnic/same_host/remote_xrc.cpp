@@ -88,7 +88,7 @@ ReceiveCqe& RemoteQueuePair::next_xrc_completion() {
 void RemoteQueuePair::complete_xrc() {
   if (xrc_claimed_ == nullptr) return;
   xrc_claimed_->qpn = target_.value();
-  xrc_claimed_->src_qpn = Qpn(answers_to_).value();
+  xrc_claimed_->src_qpn = Qpn(connection_.answers_to).value();
   complete_slot(*xrc_claimed_);
   xrc_claimed_ = nullptr;
 }

@@ -19,9 +19,9 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   const std::size_t bytes = target_peer->segment_size();
   QpContext& ctx = segment.qps[target.index()];
   own_ = own;
-  answers_to_ = own.value();
+  connection_.answers_to = own.value();
   target_ = target;
-  incarnation_ = ctx.incarnation;
+  connection_.incarnation = ctx.incarnation;
   counters_ = &segment.qp_counters[target.index()];
   if (ctx.type == static_cast<std::uint16_t>(QpType::xrc_recv)) {
     if (ctx.xrcd == 0) return false;
@@ -64,7 +64,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
 
 bool RemoteQueuePair::connect_to_ourselves(PeerPtr self, Qpn ours, Qpn sender) {
   if (!connect(std::move(self), ours, ours)) return false;
-  answers_to_ = over_packets | sender.value();
+  connection_.answers_to = over_packets | sender.value();
   return true;
 }
 
@@ -83,18 +83,35 @@ void RemoteQueuePair::give_up_send() {
 
 bool RemoteQueuePair::answers() const {
   const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
-  const bool receiving = state >= QpState::rtr && state <= QpState::sqe;
-  return receiving && ctx_->remote_qpn.load(std::memory_order_acquire) == answers_to_ &&
-         ctx_->incarnation == incarnation_;
+  return state >= QpState::rtr && state <= QpState::sqe && is_connected_to_us();
 }
 
-// IBA 9.7.5.2.4 (R_Key validation): key, PD, access of region and queue pair, bounds.
+bool RemoteQueuePair::ended_by_refusal() const {
+  const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
+  return state == QpState::err && is_connected_to_us();
+}
+
+bool RemoteQueuePair::is_connected_to_us() const {
+  return ctx_->remote_qpn.load(std::memory_order_acquire) == connection_.answers_to &&
+         ctx_->incarnation == connection_.incarnation;
+}
+
+// The responder validates the operation before the key (IBA 9.7.4.1): a queue pair that was not given the
+// right does not take such a request, whatever the key says.
+bool RemoteQueuePair::permits(std::uint32_t need) const {
+  return (ctx_->access.load(std::memory_order_relaxed) & need) != 0;
+}
+
+Outcome RemoteQueuePair::not_permitted() {
+  return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
+}
+
+// IBA 9.7.5.2.4 (R_Key validation): key, PD, access of the region, bounds.
 const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                                             std::uint32_t need) const {
   const TptEntry& e = memory_->tpt_entry(rkey);
   if (rkey == 0 || e.key.load(std::memory_order_seq_cst) != rkey) return nullptr;
   if (e.pd != pd_ || !(e.access & need)) return nullptr;
-  if (!(ctx_->access.load(std::memory_order_relaxed) & need)) return nullptr;
   if (e.qpn != 0 && !window_answers(e, rkey)) return nullptr;
   return ProtectionTable::in_bounds(e, addr, length) ? &e : nullptr;
 }
@@ -136,6 +153,7 @@ Outcome RemoteQueuePair::outcome_of_write(Peer::Transfer transfer) {
 Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
   const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
+  if (!permits(access::remote_write)) return not_permitted();
   if (from.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
   if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
@@ -146,6 +164,7 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
                                              const Arrival& arrival) {
   const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
+  if (!permits(access::remote_write)) return not_permitted();
   if (!can_receive()) return Outcome::rnr;
   if (from.bytes != 0) {
     const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
@@ -163,8 +182,7 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
 Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::uint32_t rkey) {
   const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
-  if (!(ctx_->access.load(std::memory_order_relaxed) & access::responder_depth))
-    return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
+  if (!permits(access::remote_read) || !permits(access::responder_depth)) return not_permitted();
   if (into.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, into.bytes, rkey, access::remote_read);
   if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
@@ -220,18 +238,29 @@ void RemoteQueuePair::announce_parked() const {
 
 bool RemoteQueuePair::receive_available() {
   if (held_) return true;
+  const std::uint32_t withheld_from = ctx_->withheld_from.load(std::memory_order_acquire);
+  if (withheld_from != 0 && is_withheld(withheld_from)) [[unlikely]]
+    return false;
   if (srq_.connected()) return srq_.available();
-  if (ctx_->rq_next != ctx_->rq_posted_seen) return true;
-  ctx_->rq_posted_seen = ctx_->rq_posted.load(std::memory_order_seq_cst);
-  return ctx_->rq_next != ctx_->rq_posted_seen;
+  if (ctx_->rq_next != ctx_->seen.rq_posted) return true;
+  ctx_->seen.rq_posted = ctx_->rq_posted.load(std::memory_order_seq_cst);
+  return ctx_->rq_next != ctx_->seen.rq_posted;
+}
+
+// The owner counts the messages that it makes wait, and says when they may go on.
+bool RemoteQueuePair::is_withheld(std::uint32_t from) {
+  const std::uint32_t message = ctx_->cqe_next + 1;
+  if (static_cast<std::int32_t>(message - from) < 0) return false;
+  if (std::exchange(ctx_->withheld_reported, message) != message) peer->report_withheld(target_, message);
+  return true;
 }
 
 // With an SRQ the completion ring may be shorter than the SRQ; without one it is as long as the receive ring.
 bool RemoteQueuePair::completion_room() {
   if (xrc_completions_ != nullptr) return true;  // the ring is longer than the SRQ
-  if (ctx_->cqe_next - ctx_->cqe_polled_seen <= cqe_mask_) return true;
-  ctx_->cqe_polled_seen = ctx_->cqe_polled.load(std::memory_order_seq_cst);
-  return ctx_->cqe_next - ctx_->cqe_polled_seen <= cqe_mask_;
+  if (ctx_->cqe_next - ctx_->seen.cqe_polled <= cqe_mask_) return true;
+  ctx_->seen.cqe_polled = ctx_->cqe_polled.load(std::memory_order_seq_cst);
+  return ctx_->cqe_next - ctx_->seen.cqe_polled <= cqe_mask_;
 }
 
 bool RemoteQueuePair::take_receive(TakenReceive& taken) {
@@ -324,6 +353,7 @@ Outcome RemoteQueuePair::nak(Outcome with, WcStatus receive_status, const TakenR
     publish(cqe, *taken, arrival, receive_status);
   }
   to_error_state(*ctx_);
+  connection_.refused = true;
   (peer->alive() || !keeper_ ? peer : keeper_)->report_fault(target_, fault_of(with));
   return with;
 }

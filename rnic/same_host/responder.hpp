@@ -91,8 +91,11 @@ class RemoteQueuePair {
   Outcome finish_send(const Arrival&);
   Outcome check_write(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey);
   Outcome check_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey);
-  // Where a range to be read is located; held until end_read().
-  Outcome begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at);
+  // Where a range to be read is located; held until end_read(). `after_refusal`: the READ was accepted, and a
+  // later request was refused.
+  Outcome begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at,
+                     bool after_refusal = false);
+  bool has_refused() const { return connection_.refused; }
   void end_read();
   // Acts as if a request had been refused with that outcome, which is a NAK.
   Outcome refuse(Outcome);
@@ -116,9 +119,11 @@ class RemoteQueuePair {
 
   // The target is in a receiving state and connected to us.
   bool answers() const;
+  // It would be, had a refusal not ended it.
+  bool ended_by_refusal() const;
 
   // The target was reset, or its number reused, since we connected: its rings are not the ones we know.
-  bool stale() const { return ctx_ != nullptr && ctx_->incarnation != incarnation_; }
+  bool stale() const { return ctx_ != nullptr && ctx_->incarnation != connection_.incarnation; }
   // Where the next message will probably write: after the last CQE, and after the last RDMA WRITE.
   const void* likely_cqe() const { return behind_last_cqe_; }
   const void* likely_write() const { return behind_last_write_; }
@@ -138,6 +143,9 @@ class RemoteQueuePair {
   template <class Act>
   Outcome in_place(const TptEntry&, std::uint64_t addr, const std::byte* word, const Act& act) const;
 
+  bool is_connected_to_us() const;
+  bool permits(std::uint32_t need) const;
+  Outcome not_permitted();
   Outcome check_range(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, std::uint32_t need);
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
@@ -145,6 +153,7 @@ class RemoteQueuePair {
   bool invalidate_remotely(std::uint32_t key) const;
   Outcome move_in(const Gather&, const TptEntry&, std::uint64_t addr);
   bool receive_available();
+  bool is_withheld(std::uint32_t from);
   bool completion_room();
   bool take_receive(TakenReceive&);
   void put_back(const TakenReceive&);
@@ -166,8 +175,12 @@ class RemoteQueuePair {
   Outcome nak(Outcome with, WcStatus receive_status, const TakenReceive*, const Arrival&);
 
   Qpn own_, target_;
-  std::uint32_t reading_ = 0;     // the hazard, from begin_read() on; 0: no read in progress
-  std::uint32_t answers_to_ = 0;  // the target's remote_qpn while it is connected to us
+  std::uint32_t reading_ = 0;  // the hazard, from begin_read() on; 0: no read in progress
+  struct Connection {
+    std::uint32_t answers_to = 0;  // the target's remote_qpn while it is connected to us
+    std::uint16_t incarnation = 0;
+    bool refused = false;  // a request of ours, which moved the target to the error state
+  } connection_;
   // The process whose memory and protection table operations use: `peer`, or for XRC the SRQ's process.
   PeerPtr memory_;
   std::uint32_t pd_ = 0;  // in which rkeys are checked
@@ -180,7 +193,6 @@ class RemoteQueuePair {
   std::byte* landing_ = nullptr;
   std::uint32_t landing_bytes_ = 0, wqe_mask_ = 0, wqe_stride_ = 0, cqe_mask_ = 0, wqe_max_sge_ = 0;
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
-  std::uint16_t incarnation_ = 0;
   Cpu cpu_told_ = 0;
   // Taken for a SEND whose bytes could not be moved yet; its retry continues with it. give_up_send() gives it
   // back.

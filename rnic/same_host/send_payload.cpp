@@ -47,9 +47,9 @@ Outcome RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
   std::uint32_t start = ctx_->landing_tail;
   const std::uint32_t to_end = landing_bytes_ - (start & (landing_bytes_ - 1));
   if (to_end < need) start += to_end;  // a payload does not wrap
-  if (start + need - ctx_->landing_head_seen > landing_bytes_) {
-    ctx_->landing_head_seen = ctx_->landing_head.load(std::memory_order_acquire);
-    if (start + need - ctx_->landing_head_seen > landing_bytes_) return Outcome::rnr;
+  if (start + need - ctx_->seen.landing_head > landing_bytes_) {
+    ctx_->seen.landing_head = ctx_->landing_head.load(std::memory_order_acquire);
+    if (start + need - ctx_->seen.landing_head > landing_bytes_) return Outcome::rnr;
   }
   std::byte* const to = landing_ + (start & (landing_bytes_ - 1));
   const Outcome moved = copied(from, {}, [&] { copy_gather(to, from.span()); });

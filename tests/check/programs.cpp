@@ -38,10 +38,10 @@ constexpr Program remote_access_region_rights = [](Side side) {
   wait_for(two->cq);
 };
 
-constexpr Program remote_access_queue_pair_rights = [](Side side) {
+constexpr Program remote_request_queue_pair_rights = [](Side side) {
   const auto two =
       pair_with({.queue_pair_rights = side == Side::wrong ? unsigned{IBV_ACCESS_REMOTE_READ} : all_rights});
-  post(two->qp, write_to(two->region, 0), piece(two->region, 64, 64));  // remote-access.queue-pair-rights
+  post(two->qp, write_to(two->region, 0), piece(two->region, 64, 64));  // remote-request.queue-pair-rights
   wait_for(two->cq);
 };
 
@@ -383,7 +383,7 @@ struct Row {
 constexpr Row rows[] = {
     {"remote-access.bounds", remote_access_bounds},
     {"remote-access.region-rights", remote_access_region_rights},
-    {"remote-access.queue-pair-rights", remote_access_queue_pair_rights},
+    {"remote-request.queue-pair-rights", remote_request_queue_pair_rights},
     {"remote-access.stale-key", remote_access_stale_key},
     {"remote-access.domain", remote_access_domain},
     {"remote-access.byte-order", remote_access_byte_order},

@@ -21,8 +21,7 @@ std::string rule_of(const std::string& program) { return program.substr(0, progr
 const Row rows[] = {
     {"remote-access.bounds", "it ends 32 bytes behind its region"},
     {"remote-access.region-rights", "the region has no REMOTE_WRITE"},
-    {"remote-access.queue-pair-rights",
-     "the target's queue pair has no REMOTE_WRITE, although the region has it"},
+    {"remote-request.queue-pair-rights", "its queue pair has no REMOTE_WRITE"},
     {"remote-access.stale-key", "deregistered"},
     {"remote-access.domain", "another protection domain"},
     {"remote-access.byte-order", "with its bytes reversed"},

@@ -207,14 +207,15 @@ class AtomicRights : public TwoNics {
 TEST_F(AtomicRights, needs_the_right_of_region_and_queue_pair) {
   struct Row {
     std::uint32_t region, queue_pair;
+    WcStatus status;
   };
   constexpr std::uint32_t others = access::remote_write | access::remote_read;
-  for (const Row& row :
-       {Row{others, others | access::remote_atomic}, Row{others | access::remote_atomic, others}}) {
+  for (const Row& row : {Row{others, others | access::remote_atomic, WcStatus::rem_access_err},
+                         Row{others | access::remote_atomic, others, WcStatus::rem_inv_req_err}}) {
     connect_pair({}, {.qp_access = row.queue_pair});
     Memory target(b_nic, 8, access::local_write | row.region), result(a_nic, 8);
     ASSERT_EQ(a->post(fetch_and_add(target, 1), {result.all()}), PostResult::ok);
-    EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::rem_access_err));
+    EXPECT_TRUE(completed(a->poll_send(), 1, row.status));
     EXPECT_EQ(word_at(target), 0u);
   }
 }

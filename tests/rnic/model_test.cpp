@@ -4,7 +4,8 @@
 //
 // The model executes at once. The NIC may be behind (a send waits until its peer's kick is pumped), but
 // never ahead and never in another order. Whenever everything has settled, both must be at the same
-// point and have the same memory.
+// point and have the same memory. So it must be on a weak NIC, which is behind more often: the work is right,
+// for no request uses memory that another one fills.
 #include "modelled_end.hpp"
 
 namespace weir::rnic::test {
@@ -12,8 +13,8 @@ namespace {
 
 class Model {
  public:
-  explicit Model(std::uint32_t seed)
-      : random_(seed), a_(host_.add_nic(), reach()), b_(host_.add_nic(), reach()) {
+  explicit Model(std::uint32_t seed, const std::optional<weak::Plan>& plan = {})
+      : random_(seed), weak_(plan), a_(add_nic(), reach()), b_(add_nic(), reach()) {
     a_.source.fill(seed);
     b_.source.fill(seed + 1);
     connect(a_.endpoint, b_.endpoint);
@@ -29,6 +30,11 @@ class Model {
   }
 
  private:
+  Nic& add_nic() {
+    Nic& nic = host_.add_nic();
+    if (weak_) nic.adapter().set_weak(*weak_);
+    return nic;
+  }
   Reach reach() { return random_() % 2 == 0 ? Reach::copied : Reach::mapped; }
   End& other(End& end) { return &end == &a_ ? b_ : a_; }
 
@@ -49,7 +55,9 @@ class Model {
         return;
       default:
         if (random_() % 50 == 0) settle();
-        if (random_() % 20 == 0) end.paused ? resume(end) : pause(end);
+        if (weak_) host_.advance(random_() % 200'000);
+        // What a pause finds begun is chosen by a weak NIC.
+        if (!weak_ && random_() % 20 == 0) end.paused ? resume(end) : pause(end);
         return;
     }
   }
@@ -80,8 +88,7 @@ class Model {
       plan.from = random_() % (written_bytes - plan.length);
     }
     // The NIC catches up with the model first: what its peer still had to do would be flushed instead.
-    while (plan.flaw != Flaw::none && host_.pump()) {
-    }
+    if (plan.flaw != Flaw::none) catch_up();
 
     const bool inlined =
         plan.length <= 256 && !plan.fetches() && plan.flaw != Flaw::bad_lkey && random_() % 2 == 0;
@@ -111,8 +118,17 @@ class Model {
     }
   }
 
+  // The NIC does all that it can do.
+  void catch_up() {
+    for (int quiet = 0; quiet < (weak_ ? 40 : 1);) {
+      quiet = host_.pump() ? 0 : quiet + 1;
+      if (weak_) host_.advance(1'000'000);
+    }
+  }
+
   // Both ends go through the error state, where everything is flushed, into another connection.
   void begin_again() {
+    if (weak_) catch_up();
     for (End* end : {&a_, &b_}) {
       end->endpoint.modify(QpState::err);
       flush_model(*end);
@@ -269,7 +285,8 @@ class Model {
     flush_model(end);
     if (plan.flaw != Flaw::bad_lkey) flush_model(peer);
   }
-  static void flush_model(End& one) {
+  void flush_model(End& one) {
+    if (weak_) may_have_begun(one);
     for (const PlannedSend& flushed : one.sends)
       one.send_completions.push_back({flushed.id, WcStatus::wr_flush_err, completion_opcode(flushed.opcode)});
     for (const std::uint64_t id : one.receives)
@@ -277,6 +294,15 @@ class Model {
     one.sends.clear();
     one.receives.clear();
     one.failed = true;
+  }
+
+  // A weak NIC may have moved bytes of a WRITE before its immediate data found no receive, as a device does
+  // that gets RNR NAK for the last packet alone. What is in that range then is undefined.
+  void may_have_begun(End& end) {
+    if (end.sends.empty()) return;
+    const PlannedSend& waits = end.sends.front();
+    if (waits.opcode != SendOpcode::rdma_write_with_imm || waits.flaw != Flaw::none) return;
+    copy(other(end).written, waits.to, other(end).model_written, waits.to, waits.length);
   }
 
   void poll(End& end, std::size_t most) {
@@ -315,11 +341,14 @@ class Model {
   }
 
   void settle() {
+    if (weak_) catch_up();
     for (int quiet = 0; quiet < 3 && !testing::Test::HasFailure();) {
       quiet = host_.pump() ? 0 : quiet + 1;
       for (End* end : {&a_, &b_})
         for (int i = 0; i < 8; ++i) poll(*end, 8);
     }
+    for (End* end : {&a_, &b_})
+      if (weak_) may_have_begun(*end);
     for (End* end : {&a_, &b_}) {
       SCOPED_TRACE(end == &a_ ? "a" : "b");
       EXPECT_TRUE(end->send_completions.empty()) << end->send_completions.size() << " sends did not complete";
@@ -333,6 +362,7 @@ class Model {
   }
 
   std::mt19937 random_;
+  std::optional<weak::Plan> weak_;
   Host host_;
   End a_, b_;
 };
@@ -347,6 +377,15 @@ TEST_P(RandomWork, agrees_with_the_model) {
   RecordProperty("seed", std::to_string(seed));
   Model model(seed);
   model.run(20'000);
+  if (HasFailure()) std::printf("seed %u\n", seed);
+}
+
+TEST_P(RandomWork, agrees_with_the_model_on_a_weak_nic) {
+  const std::uint32_t seed = GetParam() != 0 ? GetParam() : std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  RecordProperty("seed", std::to_string(seed));
+  Model model(seed, weak::Plan{.seed = seed});
+  model.run(4'000);
   if (HasFailure()) std::printf("seed %u\n", seed);
 }
 

@@ -71,6 +71,9 @@ class MemoryPeer final : public Peer {
   void report_srq_limit(std::uint32_t srq_index) override {
     deliver([srq_index](Nic& nic) { nic.adapter().srq_limit(srq_index); });
   }
+  void report_withheld(Qpn theirs, std::uint32_t message) override {
+    deliver([theirs, message](Nic& nic) { nic.adapter().host().receive_withheld(theirs, message); });
+  }
   void report_closed(Qpn) override {
     deliver([](Nic& nic) { nic.adapter().queue_pair_closed(); });
   }

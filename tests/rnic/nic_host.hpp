@@ -45,6 +45,7 @@ class Nic final : public HostPort {
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;
   void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) override;
+  void receive_withheld(Qpn, std::uint32_t message) override { withheld.push_back(message); }
   bool fault_in(void* at, std::uint64_t length, Use) override;
   bool traps_copies() override { return false; }
   void send_packets(const PacketRoute& route, std::span<const PacketRun> runs) override {
@@ -86,6 +87,8 @@ class Nic final : public HostPort {
   const hash::SipKey* key = nullptr;  // set before its first packet
   // How many packets the host was asked to take.
   std::size_t management_asked = 0, passing_on_asked = 0;
+  // The messages that found a receive withheld.
+  std::vector<std::uint32_t> withheld;
   // Grows with the work that it does for queue pairs.
   std::atomic<std::uint64_t> clock_reads = 0;
   // On-demand memory that is missing; by default none is missing.

@@ -101,12 +101,15 @@ TEST_F(TwoHosts, a_message_is_acknowledged_before_its_answer_is_sent) {
   b_nic.adapter().take_packets(batch);
 
   ASSERT_EQ(copies, 1);
-  ASSERT_GE(wire.size(), 2u);
-  for (int i = 0; i < 2; ++i) {
+  bool acknowledged = false, answered = false;
+  for (; !wire.empty() && !answered; wire.pop_front()) {
     deliver(wire.front());
-    wire.pop_front();
-    EXPECT_TRUE(completed(i == 0 ? a->poll_send() : a->poll_recv(), i == 0 ? 5 : 3)) << "packet " << i;
+    answered = a->poll_recv().has_value();
+    if (answered) break;
+    acknowledged = acknowledged || completed(a->poll_send(), 5);
   }
+  EXPECT_TRUE(answered);
+  EXPECT_TRUE(acknowledged);
 }
 
 TEST_F(TwoHosts, atomics_return_what_was_there_and_happen_once) {

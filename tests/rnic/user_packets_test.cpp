@@ -104,6 +104,16 @@ TEST_F(TwoUsers, the_peers_end_fails_what_is_outstanding_and_flushes_the_rest) {
   EXPECT_TRUE(a_nic.async_events().empty()) << "the failed request says it";
 }
 
+// ibv_uc_pingpong polls its last message together with what would be flushed.
+TEST_F(TwoUsers, the_peers_end_leaves_an_unreliable_connection) {
+  connect_hosts({.type = QpType::uc}, {.type = QpType::uc});
+  ASSERT_EQ(b->recv(2), PostResult::ok);
+  b_nic.adapter().process_gone(of_a);
+  EXPECT_EQ(b->qp().state(), QpState::rts);
+  EXPECT_FALSE(b->poll_recv());
+  EXPECT_TRUE(b_nic.async_events().empty());
+}
+
 TEST_F(TwoUsers, the_end_of_a_silent_peer_is_an_event) {
   connect_hosts();
   ASSERT_EQ(b->recv(2), PostResult::ok);

@@ -120,6 +120,18 @@ TEST_F(AdmissionTest, bounds_the_requests_of_strangers_and_not_of_peers) {
   EXPECT_EQ(management(address(255)), std::nullopt);
 }
 
+TEST_F(AdmissionTest, counts_strangers_in_windows_only_while_they_come) {
+  std::vector<std::function<void()>> later;
+  admission.filter(-1, [&](milliseconds, std::function<void()> run) { later.push_back(std::move(run)); });
+  admission.expect(address(9));
+  EXPECT_EQ(management(address(9)), std::nullopt);
+  EXPECT_TRUE(later.empty()) << "peers are not counted";
+  for (int i = 0; i < 10'000; ++i) (void)management(address(static_cast<std::uint8_t>(i % 250)));
+  ASSERT_EQ(later.size(), 1u);
+  for (std::size_t window = 0; window < later.size(); ++window) std::exchange(later[window], {})();
+  EXPECT_LE(later.size(), 4u) << "and ends";
+}
+
 TEST_F(AdmissionTest, refuses_what_is_no_management_datagram) {
   request.deth.qkey = 1;
   EXPECT_EQ(management(address(1)), Dropped::wrong_qkey);

@@ -43,6 +43,7 @@ class Target final : public rnic::Peer {
   void raise_cq_event(std::uint32_t) override {}
   void report_fault(rnic::Qpn, rnic::Fault) override {}
   void report_srq_limit(std::uint32_t) override {}
+  void report_withheld(rnic::Qpn, std::uint32_t) override {}
   void report_closed(rnic::Qpn) override {}
   void return_receive(const TakenFrom&) override {}
 };

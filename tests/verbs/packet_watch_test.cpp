@@ -31,16 +31,31 @@ class PacketWatchTest : public testing::Test, private PacketWatch::Port {
     packet_comes();
     ASSERT_TRUE(is_lent());
   }
+  // Packets that follow each other soon, each to a program that has armed a queue and sleeps.
+  void wake_sleeper(std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) {
+      watch_.event_wanted();
+      packet_comes();
+      polls(1);
+    }
+  }
+  void lend_to_sleeper_at_last() {
+    wake_sleeper(PacketWatch::wakes_before + 1);
+    ASSERT_TRUE(wakes_sleeper_ && is_lent());
+  }
   bool is_lent() const { return !waits_; }
   bool naps() const { return wakes_at_ns_.has_value(); }
 
   bool armed_ = false, packets_wait_ = false;
+  bool sleeper_can_hold_ = false, wakes_sleeper_ = false;
   PacketWatch watch_{*this};
 
  private:
   void wait_for_packets(bool wanted) override { waits_ = wanted; }
   bool holds_packets() override { return packets_wait_; }
   bool has_sleepers() override { return armed_; }
+  bool lend_to_sleeper() override { return wakes_sleeper_ = sleeper_can_hold_; }
+  void take_from_sleeper() override { wakes_sleeper_ = false; }
   void wake_at(std::uint64_t time_ns) override {
     EXPECT_FALSE(wakes_at_ns_.has_value()) << "one timer is enough";
     wakes_at_ns_ = time_ns;
@@ -151,6 +166,80 @@ TEST_F(PacketWatchTest, forgives_a_program_that_has_polled_for_long) {
   nap_passes();
   pass(PacketWatch::first_pause_ns);
   lend();
+}
+
+class SleeperTest : public PacketWatchTest {
+ protected:
+  SleeperTest() { sleeper_can_hold_ = true; }
+};
+
+TEST_F(SleeperTest, is_lent_the_port_when_woken_again_and_again) {
+  wake_sleeper(PacketWatch::wakes_before);
+  EXPECT_FALSE(is_lent());
+  wake_sleeper(1);
+  EXPECT_TRUE(wakes_sleeper_ && is_lent() && naps());
+}
+
+TEST_F(SleeperTest, keeps_the_port_when_it_arms_a_queue) {
+  lend_to_sleeper_at_last();
+  watch_.event_wanted();
+  EXPECT_TRUE(wakes_sleeper_ && is_lent());
+}
+
+TEST_F(SleeperTest, is_lent_nothing_where_a_descriptor_may_block) {
+  sleeper_can_hold_ = false;
+  wake_sleeper(100);
+  EXPECT_FALSE(is_lent());
+}
+
+TEST_F(SleeperTest, is_lent_nothing_while_packets_come_seldom) {
+  for (std::uint32_t i = 0; i < 2 * PacketWatch::wakes_before; ++i) {
+    wake_sleeper(1);
+    pass(PacketWatch::doze_ns);
+  }
+  EXPECT_FALSE(is_lent());
+}
+
+TEST_F(SleeperTest, is_lent_nothing_while_it_arms_no_queue) {
+  for (std::uint32_t i = 0; i < 2 * PacketWatch::wakes_before; ++i) packet_comes();
+  EXPECT_FALSE(wakes_sleeper_);
+}
+
+TEST_F(SleeperTest, keeps_the_port_while_it_takes_packets) {
+  lend_to_sleeper_at_last();
+  for (int doze = 0; doze < 100; ++doze) {
+    polls(1);
+    packets_wait_ = doze % 2 == 0;
+    nap_passes();
+    ASSERT_TRUE(wakes_sleeper_ && is_lent() && naps()) << doze;
+  }
+}
+
+TEST_F(SleeperTest, loses_the_port_when_nothing_comes_and_is_lent_it_again) {
+  lend_to_sleeper_at_last();
+  nap_passes();  // it has taken the last packet
+  nap_passes();
+  EXPECT_TRUE(!wakes_sleeper_ && !is_lent() && !naps());
+  lend_to_sleeper_at_last();
+}
+
+TEST_F(SleeperTest, loses_the_port_for_a_while_where_packets_had_to_wait) {
+  lend_to_sleeper_at_last();
+  nap_passes();  // it has taken the last packet
+  packets_wait_ = true;
+  nap_passes();
+  EXPECT_TRUE(!wakes_sleeper_ && !is_lent());
+  packets_wait_ = false;
+  wake_sleeper(100);
+  EXPECT_FALSE(is_lent());
+  pass(PacketWatch::first_pause_ns);
+  lend_to_sleeper_at_last();
+}
+
+TEST_F(SleeperTest, loses_the_port_when_channels_come_or_go) {
+  lend_to_sleeper_at_last();
+  watch_.channels_change();
+  EXPECT_TRUE(!wakes_sleeper_ && !is_lent());
 }
 
 }  // namespace

@@ -142,11 +142,6 @@ class Explanation {
         Report finding = report("the region has no " + right);
         return print_with_region(finding);
       }
-      case AccessRefusal::queue_pair_rights: {
-        Report finding = report("the target's queue pair has no " + right + ", although the region has it");
-        finding.fact("queue pair", "its qp_access_flags are " + access_text(target_.queue_pair_access));
-        return print_with_region(finding);
-      }
       case AccessRefusal::other_window: {
         Report finding = report("the memory window is of another queue pair, or was invalidated");
         return print_with_region(finding);
@@ -156,6 +151,7 @@ class Explanation {
         add_swapped(finding);
         return print_with_region(finding);
       }
+      case AccessRefusal::queue_pair_rights:
       case AccessRefusal::none:
         break;
     }
@@ -197,6 +193,14 @@ class Explanation {
       return start(Rule::remote_request,
                    "the target refused a " + operation() + ": its queue pair's max_dest_rd_atomic is 0")
           .print();
+    if (names_remote_memory(send_) && target_.is_here &&
+        target_.refusal == AccessRefusal::queue_pair_rights) {
+      Report finding =
+          start(Rule::remote_request, "the target refused a " + operation() + ": its queue pair has no " +
+                                          access_text(right_needed(send_.opcode)));
+      finding.fact("queue pair", "its qp_access_flags are " + access_text(target_.queue_pair_access));
+      return print_with_region(finding);
+    }
     if (!send_.brings_data_back() && send_.opcode != IBV_WR_RDMA_WRITE)
       return start(Rule::remote_request,
                    "the target refused a " + operation() + ": it is longer than the receive that it found")

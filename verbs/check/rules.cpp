@@ -8,16 +8,16 @@ using enum Severity;
 constexpr RuleText table[] = {
     {Rule::remote_access, "remote-access", error,
      "the responder accepts a request only if the rkey is valid, of the queue pair's protection domain, with "
-     "the "
-     "rights in the region and in the queue pair, and covers every byte (IBA vol. 1, 9.7.5.2.4)",
-     "send the address, the length and the rkey of a live region to the peer, and give region and queue pair "
-     "the "
-     "rights (ibv_reg_mr(3), IBV_QP_ACCESS_FLAGS of ibv_modify_qp(3))"},
+     "the rights in the region, and covers every byte (IBA vol. 1, 9.7.5.2.4)",
+     "send the address, the length and the rkey of a live region to the peer, and give the region the rights "
+     "(ibv_reg_mr(3))"},
     {Rule::remote_request, "remote-request", error,
-     "the responder refuses a message longer than its receive, an atomic whose address is no multiple of 8, "
-     "and a "
-     "READ or atomic if its max_dest_rd_atomic is 0 (IBA vol. 1, 9.7.5.2.3, table 58)",
-     "post receives as long as the longest message, align atomics, set max_dest_rd_atomic on the way to RTR"},
+     "the responder refuses a message longer than its receive, an operation for which the queue pair has no "
+     "right, an atomic whose address is no multiple of 8, and a READ or atomic if its max_dest_rd_atomic is "
+     "0 "
+     "(IBA vol. 1, 9.7.5.2.3, table 58)",
+     "post receives as long as the longest message, give the queue pair the rights (IBV_QP_ACCESS_FLAGS of "
+     "ibv_modify_qp(3)), align atomics, set max_dest_rd_atomic on the way to RTR"},
     {Rule::remote_operation, "remote-operation", error,
      "the responder could not use its own memory for the request (IBA vol. 1, 9.9.3.1.2)",
      "look at the target: its receive names memory that is not registered there any more, or its memory is "

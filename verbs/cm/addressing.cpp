@@ -196,7 +196,7 @@ int Agent::listen(Id& id, int backlog) {
     if (const int error = bind(id, reinterpret_cast<const sockaddr*>(&any)); error != 0) return error;
   }
   std::unique_lock hold(mutex_);
-  id.backlog = backlog > 0 ? std::min(backlog, max_backlog) : max_backlog;
+  id.requests.set_backlog(backlog > 0 ? std::min(backlog, max_backlog) : max_backlog);
   if (id.stage == Stage::listening) return 0;
   if (id.stage != Stage::bound) return EINVAL;
   for (const Id* other : listeners_) {

@@ -118,9 +118,8 @@ void Agent::destroy(Id& id) {
   {
     const std::scoped_lock hold(mutex_);
     apply(id, Input::destroy);
-    ids_.erase(id.local_id);
-    const auto requested = requested_.find({id.neighbour.get(), id.remote_id});
-    if (requested != requested_.end() && requested->second == &id) requested_.erase(requested);
+    leave_queue(id);
+    forget(id);
     std::erase(listeners_, &id);
   }
   // Nobody can queue an event for it from now on.
@@ -138,6 +137,12 @@ void Agent::destroy(Id& id) {
   if (id.heard_of) packets_->leaves(*id.binding);
   if (id.binding) ports_.release(*id.binding);
   delete &id;
+}
+
+void Agent::forget(const Id& id) {
+  ids_.erase(id.local_id);
+  const auto requested = requested_.find({id.neighbour.get(), id.remote_id});
+  if (requested != requested_.end() && requested->second == &id) requested_.erase(requested);
 }
 
 // exit() may have been called by a signal's handler that interrupted one of our calls: its lock stays taken.
@@ -178,7 +183,7 @@ void Agent::migrate(Id& id, EventChannel& to) {
 void Agent::taken(const Event& event) {
   if (event.type() != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   const std::scoped_lock hold(mutex_);
-  --event.counted_on->requests_queued;
+  leave_queue(Id::of(event.id));
 }
 
 void Agent::acknowledged(const Event& event) {
@@ -245,6 +250,7 @@ void Agent::timer_fired(std::uint32_t local_id, std::uint32_t round) {
   if (id == nullptr || id->timer_round != round) return;
   id->timer = 0;
   apply(*id, Input::timeout);
+  if (id->state == State::closed) forget_ended(*id, Seat::left);
 }
 
 CmMessage Agent::ready_to_use(const Id& id) {
@@ -294,9 +300,13 @@ void Agent::look_after_peers() {
 
 void Agent::gone(const link::NeighbourPtr& who) {
   const std::scoped_lock hold(mutex_);
+  std::vector<Id*> ended;
   for (auto& [local_id, id] : ids_) {
-    if (id->neighbour == who) apply(*id, Input::peer_gone);
+    if (id->neighbour != who) continue;
+    apply(*id, Input::peer_gone);
+    if (id->state == State::closed) ended.push_back(id);
   }
+  for (Id* id : ended) forget_ended(*id, Seat::left);
 }
 
 }  // namespace weir::cm

@@ -24,7 +24,8 @@
 #include "verbs/cm/packet_carrier.hpp"
 #include "verbs/cm/peer_watch.hpp"
 #include "verbs/cm/port_space.hpp"
-#include "verbs/cm/request_gate.hpp"
+#include "verbs/cm/requests/request_gate.hpp"
+#include "verbs/cm/requests/waiting_requests.hpp"
 
 namespace weir::cm {
 
@@ -46,8 +47,6 @@ inline constexpr int max_backlog = 1024;
 // Less than the usual backlog of 511, so that one process cannot fill it.
 inline constexpr int max_on_the_way = 384;
 inline constexpr std::size_t max_own_events = 1024;
-// The limit of requests from other hosts that wait for a listener; one more is refused at once.
-inline constexpr int max_requests_waiting = 64;
 
 class Agent {
  public:
@@ -98,6 +97,7 @@ class Agent {
   void transmit(Id& id, Send what);
   link::Result<void> send_message(const link::NeighbourPtr& to, const CmMessage& message);
   static bool is_remote(const link::NeighbourPtr& neighbour);
+  static bool is_unproved(const link::NeighbourPtr& neighbour);
   void send_request(Id& id);
   void ask_other_users(Id& id);
   Id* asking(std::uint32_t local_id);
@@ -107,6 +107,7 @@ class Agent {
   void push(Id& id, EventPtr event);
   void start_timer(Id& id, Timer which);
   Id* find(std::uint32_t local_id);
+  void forget(const Id& id);
   Id* find(const link::NeighbourPtr& from, const CmMessage& message);
   Id* listener_for(const CmMessage& request) const;
   void receive_request(const link::NeighbourPtr& from, CmMessage message);
@@ -121,9 +122,14 @@ class Agent {
   void repeat_patience(const Id& id);
   bool admits(const link::NeighbourPtr& from, const CmMessage& request);
   void update_half_open(Id& id);
-  bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);
+  bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request);
+  void look_for_listener(std::uint64_t waiting, int looks);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, RejectReason reason);
-  static int room_for(const link::NeighbourPtr& from, const Id& listener);
+  bool makes_room(const link::NeighbourPtr& from, Id& listener);
+  static RequestSource source_of(const link::NeighbourPtr& from);
+  static void leave_queue(Id& request);
+  enum class Seat : bool { taken_over, left };
+  void forget_ended(Id& request, Seat seat);
   int on_the_way(const link::NeighbourPtr& from, const Id& listener) const;
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);
@@ -157,8 +163,8 @@ class Agent {
       requested_;     // passive ones, by their request
   RequestGate gate_;  // of other hosts' requests
   std::vector<Id*> listeners_;
-  bool watching_ = false;          // a timer of look_after_peers() runs
-  int requests_waiting_ = 0;       // from other hosts, for one of our listeners
+  bool watching_ = false;  // a timer of look_after_peers() runs
+  WaitingRequests waiting_requests_;
   const hash::SipKey number_key_;  // of the order of local_ids
   std::uint32_t numbers_drawn_ = 0;
   std::uint16_t next_ephemeral_;

@@ -23,6 +23,15 @@ Devices::Devices() {
   ibv_free_device_list(list);
 }
 
+// What is still in use stays; the process's own agent, which is never destroyed, keeps all.
+Devices::~Devices() {
+  for (const auto& [context, pd] : pds_)
+    if (pd != nullptr) (void)ibv_dealloc_pd(pd);
+  for (const auto& [context, xrcd] : xrcds_)
+    if (xrcd != nullptr) (void)ibv_close_xrcd(xrcd);
+  for (ibv_context* context : contexts_) (void)ibv_close_device(context);
+}
+
 std::optional<Devices::Place> Devices::find(const Endpoint& address) const {
   const ibv_gid gid = address.gid();
   const int index = weir_gid_index(&gid);

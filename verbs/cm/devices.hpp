@@ -26,6 +26,9 @@ class Devices {
 
   // Opens what there is; with no device it is empty, and every address unknown.
   Devices();
+  ~Devices();
+  Devices(const Devices&) = delete;
+  Devices& operator=(const Devices&) = delete;
 
   const std::vector<ibv_context*>& contexts() const { return contexts_; }
   // The place where the address is now a RoCE v2 GID; all of 127.0.0.0/8 is where 127.0.0.1 is. nullopt: it

@@ -142,4 +142,17 @@ std::vector<EventPtr> EventChannel::withdraw(const Id& id) {
   return withdrawn;
 }
 
+EventPtr EventChannel::withdraw_request(const Id& request, bool keep_last) {
+  const link::NotCancelled whole;
+  const std::scoped_lock hold(mutex_);
+  const auto found = std::ranges::find_if(queue_, [&](const EventPtr& event) {
+    return event->id == &request && event->type() == RDMA_CM_EVENT_CONNECT_REQUEST;
+  });
+  if (found == queue_.end() || (keep_last && queue_.size() == 1)) return nullptr;
+  EventPtr withdrawn = std::move(*found);
+  queue_.erase(found);
+  take_back_one();
+  return withdrawn;
+}
+
 }  // namespace weir::cm

@@ -70,6 +70,9 @@ class EventChannel : public rdma_event_channel {
   bool readable() const;  // an event is queued
   // Removes and returns the queued events of one identifier, or, for a listener, those counted on it.
   std::vector<EventPtr> withdraw(const Id& id);
+  // Removes and returns the CONNECT_REQUEST of that identifier. Null: it is not queued, or it is the only
+  // event and `keep_last`.
+  EventPtr withdraw_request(const Id& request, bool keep_last);
 
  private:
   explicit EventChannel(int descriptor);

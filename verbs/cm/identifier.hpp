@@ -18,6 +18,7 @@
 #include "verbs/cm/event_channel.hpp"
 #include "verbs/cm/multicast.hpp"
 #include "verbs/cm/port_space.hpp"
+#include "verbs/cm/requests/request_queue.hpp"
 
 namespace weir::cm {
 
@@ -73,8 +74,12 @@ struct Id : rdma_cm_id {
   int looks = 0;           // for a listener, in vain
   std::uint64_t timer = 0;
   std::uint32_t timer_round = 0;  // a timer that fires late for an earlier round does nothing
-  int backlog = 0;
-  int requests_queued = 0;
+  RequestQueue requests;          // of a listener
+  // Where its CONNECT_REQUEST waits to be taken.
+  struct Queued {
+    Id* listener = nullptr;
+    RequestQueue::Place place;
+  } queued;
   std::size_t events_outstanding = 0;     // queued or not yet acknowledged
   std::uint64_t events_acknowledged = 0;  // ever
   CmMessage mine;                         // our REQ or REP, lookup or its answer

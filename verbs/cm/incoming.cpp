@@ -71,9 +71,16 @@ Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
 void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& message) {
   Id* id = find(from, message);
   if (id == nullptr) {
+    // A number of ours, but not from its peer.
+    if (const Id* const other = find(message.remote_id);
+        other != nullptr && other->neighbour != from && is_remote(from))
+      return packets_->count_dropped(rnic::Dropped::wrong_source);
     // On this host nothing is lost, and the rest of its messages has told the peer.
     const auto answer = answer_of_nobody(message);
-    if (answer && (is_remote(from) || message.type == MessageType::dreq)) (void)send_message(from, *answer);
+    if (!answer || (!is_remote(from) && message.type != MessageType::dreq)) return;
+    if (is_unproved(from) && !gate_.may_answer_for_nobody(link::Clock::now()))
+      return packets_->count_dropped(rnic::Dropped::unproved);
+    (void)send_message(from, *answer);
     return;
   }
   const Input input = input_of(message);
@@ -85,6 +92,7 @@ void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& mess
     id->mine.responder_resources = message.initiator_depth;
   }
   apply(*id, input, &message);
+  if (id->state == State::closed) forget_ended(*id, Seat::left);
 }
 
 // Messages between hosts get lost; the peer then asks for our answer again.
@@ -116,9 +124,13 @@ void Agent::repeat_patience(const Id& id) {
   (void)send_message(id.neighbour, patience);
 }
 
+bool Agent::is_unproved(const link::NeighbourPtr& neighbour) {
+  const auto* const remote = dynamic_cast<const RemoteHost*>(neighbour.get());
+  return remote != nullptr && !remote->is_proved();
+}
+
 bool Agent::admits(const link::NeighbourPtr& from, const CmMessage& request) {
-  const auto remote = std::dynamic_pointer_cast<RemoteHost>(from);
-  return remote == nullptr || remote->is_proved() || gate_.admits(request, link::Clock::now());
+  return !is_unproved(from) || gate_.admits(request, link::Clock::now());
 }
 
 void Agent::update_half_open(Id& id) {
@@ -166,19 +178,19 @@ void Agent::refuse_request(const link::NeighbourPtr& from, const CmMessage& requ
 
 void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   if (const Id* const id = requested_by(from, message.local_id)) return repeat_patience(*id);
-  if (!admits(from, message)) return packets_->count_unproved();
+  if (!admits(from, message)) return packets_->count_dropped(rnic::Dropped::unproved);
   Id* listener = listener_for(message);
-  if (listener == nullptr && is_remote(from) && wait_for_listener(from, message, 1)) return;
+  if (listener == nullptr && is_remote(from) && wait_for_listener(from, message)) return;
   const bool datagram = message.type == MessageType::sidr_req;
   if (listener == nullptr || listener->datagram() != datagram)
     return refuse_request(from, message, RejectReason::invalid_service_id);
   if (!datagram && listener->transport() != message.transport)
     return refuse_request(from, message, RejectReason::invalid_transport);
-  if (listener->requests_queued >= room_for(from, *listener) || on_the_way(from, *listener) >= max_on_the_way)
-    return refuse_request(from, message, RejectReason::consumer_defined);
   // These look-ups use tables of this process and block on nobody.
   const auto place = devices_.find(message.destination);
   if (!place) return refuse_request(from, message, RejectReason::invalid_service_id);
+  if (on_the_way(from, *listener) >= max_on_the_way || !makes_room(from, *listener))
+    return refuse_request(from, message, RejectReason::consumer_defined);
   Id* id = make_passive(*listener, *place, from, std::move(message));
 
   const auto remote = std::dynamic_pointer_cast<RemoteHost>(from);
@@ -204,29 +216,74 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
     conn.srq = id->peers.srq;
     conn.qp_num = id->peers.qpn;
   }
-  ++listener->requests_queued;
+  id->queued = {listener, listener->requests.enter(source_of(from), *id)};
   push(*listener, std::move(event));
 }
 
 // As look_again(), but on the host that received the request. False: do not wait for this one.
-bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks) {
-  if (looks > limits_.looks || (looks == 1 && requests_waiting_ >= max_requests_waiting)) return false;
-  if (looks == 1) ++requests_waiting_;
-  link_.at(link::Clock::now() + limits_.look_interval, [this, from, request, looks] {
-    const std::scoped_lock hold(mutex_);
-    if (listener_for(request) == nullptr && wait_for_listener(from, request, looks + 1)) return;
-    --requests_waiting_;
-    if (requested_by(from, request.local_id) != nullptr) return;
-    if (listener_for(request) != nullptr) return receive_request(from, request);
-    refuse_request(from, request, RejectReason::invalid_service_id);
-  });
+bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request) {
+  if (limits_.looks < 1) return false;
+  const auto entered = waiting_requests_.enter(source_of(from), WaitingRequest{from, request});
+  if (entered.leaves)
+    refuse_request(entered.leaves->from, entered.leaves->message, RejectReason::invalid_service_id);
+  if (entered.number == 0) return false;
+  look_for_listener(entered.number, 1);
   return true;
 }
 
-// How many requests may wait when another one of that neighbour comes. A quarter of the backlog is for the
-// processes of this host: as long as one of them may ask, no number of other hosts turns it away.
-int Agent::room_for(const link::NeighbourPtr& from, const Id& listener) {
-  return is_remote(from) ? std::max(1, listener.backlog * 3 / 4) : listener.backlog;
+void Agent::look_for_listener(std::uint64_t waiting, int looks) {
+  link_.at(link::Clock::now() + limits_.look_interval, [this, waiting, looks] {
+    const std::scoped_lock hold(mutex_);
+    const WaitingRequest* const asks = waiting_requests_.find(waiting);
+    if (asks == nullptr) return;
+    const bool found = listener_for(asks->message) != nullptr;
+    if (!found && looks < limits_.looks) return look_for_listener(waiting, looks + 1);
+    const std::optional<WaitingRequest> request = waiting_requests_.leave(waiting);
+    if (requested_by(request->from, request->message.local_id) != nullptr) return;
+    if (found) return receive_request(request->from, request->message);
+    refuse_request(request->from, request->message, RejectReason::invalid_service_id);
+  });
+}
+
+// False: the newcomer is to be refused.
+bool Agent::makes_room(const link::NeighbourPtr& from, Id& listener) {
+  const RequestQueue::Room room = listener.requests.room_for(source_of(from));
+  if (room.leaves == nullptr) return room.admitted;
+  apply(*room.leaves, Input::reject);
+  forget_ended(*room.leaves, Seat::taken_over);
+  return true;
+}
+
+RequestSource Agent::source_of(const link::NeighbourPtr& from) {
+  const auto remote = std::dynamic_pointer_cast<RemoteHost>(from);
+  if (remote == nullptr) return {.process = from->incarnation()};
+  const Addressing& addressing = remote->addressing();
+  RequestSource source{.remote = true, .process = addressing.process};
+  if (addressing.process != 0) return source;
+  source.address = addressing.destination;
+  constexpr std::size_t network_bytes = 8;
+  const bool v4 = Endpoint{.ip = source.address}.is_v4();
+  if (!v4) std::fill(source.address.begin() + network_bytes, source.address.end(), std::uint8_t{0});
+  return source;
+}
+
+void Agent::leave_queue(Id& request) {
+  if (request.queued.listener == nullptr) return;
+  request.queued.listener->requests.leave(request.queued.place);
+  request.queued = {};
+}
+
+// A request that ended before the application took it needs no event, and its identifier nobody. But a
+// program that polls the descriptor and then takes an event must not find the channel empty, and wait: the
+// last event stays, unless another one follows at once.
+void Agent::forget_ended(Id& request, Seat seat) {
+  if (request.queued.listener == nullptr) return;
+  leave_queue(request);
+  const auto event = request.events().withdraw_request(request, seat == Seat::left);
+  if (event == nullptr) return;  // taken, or kept
+  --event->counted_on->events_outstanding;
+  forget(request);
+  delete &request;
 }
 
 int Agent::on_the_way(const link::NeighbourPtr& from, const Id& listener) const {

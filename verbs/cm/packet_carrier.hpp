@@ -118,8 +118,7 @@ class PacketCarrier {
     const std::scoped_lock hold(mutex_);
     return hosts_.size();
   }
-  // A request was dropped unanswered, for there are many of unproved addresses.
-  void count_unproved() { port_.count_dropped(rnic::Dropped::unproved); }
+  void count_dropped(rnic::Dropped why) { port_.count_dropped(why); }
   // The process ends, and nothing will be repeated: what ends connections and is not answered yet is said a
   // few times more at once.
   void finish();

@@ -16,6 +16,11 @@ int refusal(NicProcess& nic, faults::Call call, std::uint32_t qpn = 0);
 // For functions that return a pointer: whether it is refused, with errno set.
 bool is_refused(NicProcess& nic, faults::Call call);
 
+// What faults do to a completion that was taken. There are faults.
+void judge_completion(NicProcess& nic, ibv_wc& completion);
+// Puts an ibv_wr_complete that fails in front of that of a queue pair, if a fault is about it.
+void put_faulty_calls_in_front(ibv_qp_ex& calls, const FaultyDevice& faults);
+
 // Puts calls that fail in front of those of a context that some fault is about. All contexts of a process
 // have the same calls.
 void put_faulty_calls_in_front(ibv_context_ops& calls, const FaultyDevice& faults);
@@ -23,7 +28,8 @@ void put_faulty_calls_in_front(ibv_context_ops& calls, const FaultyDevice& fault
 // Arms the faults that begin by themselves. Once for each NIC that has faults. `deliver` queues an event of
 // the port for the program.
 void schedule_faults(NicProcess& nic, void (*deliver)(ibv_event_type));
-// Whether such a fault has taken the port down.
+// Whether such a fault has taken the port down, or this address from it.
 bool port_is_down(NicProcess& nic);
+bool gid_is_gone(std::size_t index);
 
 }  // namespace weir::verbs

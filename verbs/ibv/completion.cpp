@@ -1,20 +1,22 @@
 // Completion channels and completion queues.
 //
-// A channel is an eventfd that counts events one by one. It is readable exactly while events are pending and
-// honours the file status flags that the application sets on it.
+// A channel's descriptor is readable while events are pending, and honours the file status flags that the
+// application sets on it. It may be readable without an event, but not if it is blocking
+// (nic/completion_channels.hpp).
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include "link/fabric/fabric_port.hpp"
 #include "link/not_cancelled.hpp"
 #include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "waiting/poll_yield.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -29,6 +31,30 @@ Cq* take_pending_event(Channel& channel) {
     return cq;
   }
   return nullptr;
+}
+
+bool take_count(int events, int flags) {
+  std::uint64_t one = 0;
+  const iovec into{&one, sizeof one};
+  return ::preadv2(events, &into, 1, -1, flags) == sizeof one;
+}
+
+// If packets wake the program, they may bring the event.
+bool came_with_packets(const Channel& channel) {
+  NicProcess& nic = *context_of(channel.channel.context).nic;
+  return nic.network().wakes_sleeper() && nic.channels().raised_while(channel.number, [&] {
+    nic.adapter().receive_packets(rnic::Adapter::Patience::try_once);
+  });
+}
+
+// Counts one event off, and waits for it if the application's descriptor is blocking. False: errno says why,
+// EAGAIN or EINTR. The eventfd is always blocking.
+bool take_count(const Channel& channel) {
+  if (came_with_packets(channel) || take_count(channel.events, RWF_NOWAIT)) return true;
+  if (!is_blocking(channel.channel.fd)) return false;
+  PacketNetwork& network = context_of(channel.channel.context).nic->network();
+  if (network.wakes_sleeper()) network.channels_change();  // it was not blocking before
+  return take_count(channel.events, 0);
 }
 
 }  // namespace
@@ -58,21 +84,20 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
   to.dlid_path_bits = 0;
 }
 
-// Programs spin on ibv_poll_cq even when the peer that would complete something needs this very CPU. Without
-// an occasional yield each turn would cost both sides a scheduler slice (8 ms). A yield after 128 empty polls
-// in a row (about 2 us) costs one context switch, or nothing where every thread has a core. The polls must be
-// in a row: a program that polls a few times between sleeps must not lose its time slice. If the peer's last
-// post was on this CPU, we yield sooner.
-constexpr std::uint32_t empty_polls_before_yield = 128;
-constexpr std::uint32_t empty_polls_beside_peer = 8;
-
+// Programs spin on ibv_poll_cq even when the peer that would complete something needs this very processor.
 bool gave_way_after_empty_poll(Cq& cq) {
   const std::uint32_t polls = cq.empty_polls.load(std::memory_order_relaxed) + 1;
   cq.empty_polls.store(polls, std::memory_order_relaxed);
-  if (polls % empty_polls_beside_peer != 0) return false;
-  if (polls % empty_polls_before_yield != 0 && !cq.nic_cq->peer_on_this_cpu()) return false;
-  ::sched_yield();
-  return true;
+  if (link::FabricPort* const fabric = link::FabricPort::of_process(); fabric != nullptr) [[unlikely]] {
+    fabric->polled_in_vain(polls == 1);
+    return true;
+  }
+  static thread_local waiting::PollYield rule;
+  const auto way = cq.nic_cq->on_packets.load(std::memory_order_relaxed) != 0
+                       ? waiting::PollYield::Way::kernel
+                       : waiting::PollYield::Way::memory;
+  return rule.polled_in_vain(
+      polls, way, [&] { return cq.nic_cq->peer_on_this_cpu(); }, [] { ::sched_yield(); }, link::Clock::now);
 }
 
 void after_full_poll(Cq& cq) {
@@ -106,6 +131,34 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
   cq_of(cq).nic_cq->arm(solicited_only ? rnic::Armed::solicited_only : rnic::Armed::next);
   return 0;
+}
+
+// As the two above, on a weak NIC.
+namespace {
+
+int poll_weak_cq(ibv_cq* cq, int count, ibv_wc* out) {
+  Cq& c = cq_of(cq);
+  rnic::weak::Weak& weak = *context_of(cq->context).adapter().weak();
+  const int shown = count > 0 ? c.weak.show(weak, cq->handle, count) : count;
+  if (shown == 0) return 0;
+  const int filled = poll_cq(cq, shown, out);
+  if (!c.nic_cq->is_armed()) c.weak.polled_unarmed();
+  if (weak.plan.has(rnic::weak::Weakness::failed_fields))
+    for (int i = 0; i < filled; ++i)
+      if (out[i].status != IBV_WC_SUCCESS) fill_undefined(out[i]);
+  return filled;
+}
+
+int arm_weak_cq(ibv_cq* cq, int solicited_only) {
+  cq_of(cq).weak.armed();
+  return req_notify_cq(cq, solicited_only);
+}
+
+}  // namespace
+
+void make_completions_weak(ibv_context_ops& calls) {
+  calls.poll_cq = poll_weak_cq;
+  calls.req_notify_cq = arm_weak_cq;
 }
 
 Cq* create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
@@ -146,17 +199,15 @@ using namespace weir::verbs;
 extern "C" {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
-  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-  if (fd < 0) return nullptr;
-  const auto number = context_of(context).nic->open_channel(fd);
-  if (!number) {
-    ::close(fd);
-    errno = static_cast<int>(number.error().code);
+  const auto opened = context_of(context).nic->open_channel();
+  if (!opened) {
+    errno = static_cast<int>(opened.error().code);
     return nullptr;
   }
   auto* channel = new Channel{};
-  channel->channel = {context, fd, 0};
-  channel->number = *number;
+  channel->channel = {context, opened->descriptor, 0};
+  channel->number = opened->number;
+  channel->events = opened->events;
   return &channel->channel;
 }
 
@@ -168,7 +219,6 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   }
   const weir::link::NotCancelled whole;
   context_of(channel->context).nic->close_channel(c.number);
-  ::close(channel->fd);
   delete &c;
   return 0;
 }
@@ -197,7 +247,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
     Channel& channel = channel_of(cq->channel);
     const std::lock_guard lock(channel.mutex);
     std::erase(channel.cqs, &c);
-    discard_events(channel.channel.fd, c.nic_cq->take_events());
+    discard_events(channel.events, c.nic_cq->take_events());
     --cq->channel->refcnt;
     delivered = c.events_delivered;
   }
@@ -211,9 +261,9 @@ int ibv_destroy_cq(ibv_cq* cq) {
 }
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  context_of(channel->context).adapter().departures().will_sleep();
   for (;;) {
-    std::uint64_t one;
-    if (::read(channel->fd, &one, sizeof one) != sizeof one) return -1;  // errno: EAGAIN, EINTR
+    if (!take_count(channel_of(channel))) return -1;
     // The CQ that raised this count may have been destroyed meanwhile; then ignore the count.
     Cq* found = take_pending_event(channel_of(channel));
     if (found == nullptr) continue;

@@ -47,12 +47,19 @@ std::size_t index_of(const ibv_device& device) {
 namespace {
 
 std::atomic<ibv_mtu> shown_mtu{IBV_MTU_4096};
+std::atomic<bool> shown_pulled{false};
 
-// When the port becomes active, programs query its attributes again and so learn a new MTU.
+// When the port becomes active, programs query its attributes again and so learn a new MTU. A pulled cable
+// takes it down, as a NIC's.
 void table_changed(TableChange change) {
   if (change == TableChange::gids) return deliver_port_event(IBV_EVENT_GID_CHANGE);
   const ibv_mtu mtu = port_mtu();
-  if (shown_mtu.exchange(mtu) != mtu) deliver_port_event(IBV_EVENT_PORT_ACTIVE);
+  const bool pulled = cable_is_pulled();
+  const bool has_other_mtu = shown_mtu.exchange(mtu) != mtu;
+  if (shown_pulled.exchange(pulled) != pulled)
+    deliver_port_event(pulled ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
+  else if (has_other_mtu)
+    deliver_port_event(IBV_EVENT_PORT_ACTIVE);
 }
 
 // Runs once for each NIC; a forked child has a new one. If the watch or its descriptor cannot be made, the
@@ -64,7 +71,15 @@ void watch_gids(NicProcess& nic) {
   link::SameHostLink& link = nic.link();
   if (watched == &link) return;
   watched = &link;
-  if (nic.faults() != nullptr) schedule_faults(nic, deliver_port_event);
+  if (nic.faults() != nullptr) {
+    nic.faults()->set_gid_index([](const rnic::Gid& address) {
+      ibv_gid gid;
+      std::memcpy(gid.raw, address.data(), address.size());
+      return find_place(gid);
+    });
+    hide_gids(gid_is_gone);
+    schedule_faults(nic, deliver_port_event);
+  }
   shown_mtu = port_mtu();
   if (const int fd = watch_addresses(table_changed); fd >= 0)
     (void)link.watch(fd, [] { read_changed_addresses(); });
@@ -138,6 +153,7 @@ ibv_context* open_context(ibv_device* device, int cmd_fd) {
   if (eventfd < 0) return nullptr;
   auto* context = new Context{};
   fill_operations(context->verbs);
+  if (nic->adapter().weak() != nullptr) make_completions_weak(context->verbs.context.ops);
   if (nic->faults() != nullptr) put_faulty_calls_in_front(context->verbs.context.ops, *nic->faults());
   context->nic = nic;
   context->async_eventfd = eventfd;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -31,6 +32,7 @@ bool take(ibv_cq_ex* cq) {
   if (cq_of(cq).nic_cq->poll({&completion, 1}) != 1) return false;
   ExtendedPoll& poll = *cq_of(cq).extended;
   to_verbs(completion, poll.current);
+  if (poll.faulty != nullptr) judge_completion(*poll.faulty, poll.current);
   cq->status = poll.current.status;
   cq->wr_id = poll.current.wr_id;
   if (poll.stamps) {
@@ -51,6 +53,8 @@ bool take_first(ibv_cq_ex* cq) {
 
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
+  if (NicProcess* const nic = cq_of(cq).extended->faulty)
+    if (const int error = refusal(*nic, faults::Call::start_poll)) return error;
   const bool found = take_first(cq) || (gave_way_after_empty_poll(cq_of(cq)) && take_first(cq));
   if (!found) return ENOENT;
   after_full_poll(cq_of(cq));
@@ -120,6 +124,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   if (cq == nullptr) return nullptr;
   cq->extended = std::make_unique<ExtendedPoll>();
   cq->extended->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  NicProcess& nic = *context_of(context).nic;
+  cq->extended->faulty = nic.faults() != nullptr ? &nic : nullptr;
   cq->extended->stamps =
       attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
   if (domain != nullptr) {

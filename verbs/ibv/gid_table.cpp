@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -74,7 +75,8 @@ std::vector<GidEntry> read_addresses() {
   std::vector<GidEntry> table;
   const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const ifaddrs* a : usable)
-    table.push_back({*gid_of(a->ifa_addr), ::if_nametoindex(a->ifa_name), mtu_of(socket, a->ifa_name)});
+    table.push_back({*gid_of(a->ifa_addr), ::if_nametoindex(a->ifa_name), mtu_of(socket, a->ifa_name),
+                     (a->ifa_flags & IFF_RUNNING) != 0 ? GidEntry::Cable::in : GidEntry::Cable::unknown});
   // If loopback is down in a network namespace, its processes still want to talk to each other.
   if (table.empty()) table.push_back({gid_of(in_addr{htonl(INADDR_LOOPBACK)}), 1, 0});
   return table;
@@ -142,6 +144,13 @@ bool address_changed(int socket) {
   }
 }
 
+// nullptr: none is hidden.
+std::atomic<bool (*)(std::size_t)> hides{nullptr};
+bool is_hidden(std::size_t index) {
+  const auto is_gone = hides.load(std::memory_order_acquire);
+  return is_gone != nullptr && is_gone(index);
+}
+
 struct Changed {
   bool gids = false, interfaces = false;
 };
@@ -157,9 +166,13 @@ Changed merge(std::vector<GidEntry>& entries, std::size_t places, const std::vec
     if (now == fresh.end()) {
       entry = {};
       changed.gids = true;
-    } else if (now->interface_mtu != entry.interface_mtu || now->interface_index != entry.interface_index) {
-      entry = *now;
-      changed.interfaces = true;
+    } else {
+      GidEntry renewed = *now;
+      if (renewed.cable == GidEntry::Cable::unknown && entry.cable != GidEntry::Cable::unknown)
+        renewed.cable = GidEntry::Cable::pulled;
+      changed.interfaces |= renewed.interface_mtu != entry.interface_mtu || renewed.cable != entry.cable ||
+                            renewed.interface_index != entry.interface_index;
+      entry = renewed;
     }
   }
   for (const GidEntry& entry : worth_listing(fresh)) {
@@ -231,14 +244,42 @@ int watch_addresses(void (*changed)(TableChange)) {
 
 std::size_t gid_places() { return table().places; }
 
-std::vector<GidEntry> gid_table() {
+namespace {
+
+std::vector<GidEntry> all_entries() {
   read_changed_addresses();
   Table& known = table();
   const std::lock_guard lock(known.mutex);
   return known.entries;
 }
 
+}  // namespace
+
+bool cable_is_pulled() {
+  const auto entries = all_entries();
+  const auto first =
+      std::ranges::find_if(entries, [](const GidEntry& entry) { return is_unicast(entry.gid); });
+  return first != entries.end() && first->cable == GidEntry::Cable::pulled;
+}
+
+void hide_gids(bool (*is_gone)(std::size_t index)) { hides.store(is_gone, std::memory_order_release); }
+
+std::optional<std::size_t> find_place(const ibv_gid& gid) {
+  const auto entries = all_entries();
+  const auto found = std::ranges::find_if(entries, [&](const GidEntry& e) { return same(e.gid, gid); });
+  if (found == entries.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - entries.begin());
+}
+
+std::vector<GidEntry> gid_table() {
+  auto entries = all_entries();
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (is_hidden(i)) entries[i] = {};
+  return entries;
+}
+
 std::optional<GidEntry> gid_at(std::size_t index) {
+  if (is_hidden(index)) return std::nullopt;
   read_changed_addresses();
   Table& known = table();
   const std::lock_guard lock(known.mutex);

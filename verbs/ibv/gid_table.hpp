@@ -24,6 +24,11 @@ struct GidEntry {
   ibv_gid gid;  // all zeros in an empty place
   std::uint32_t interface_index;
   std::uint32_t interface_mtu = 0;  // bytes; 0: not known
+  enum class Cable : std::uint8_t {
+    unknown,  // no carrier since the first look: an interface without a cable may be what its host has
+    in,
+    pulled,  // it has lost the carrier that it had
+  } cable = Cable::unknown;
 };
 
 std::vector<GidEntry> gid_table();  // every place up to the last that was ever used
@@ -35,13 +40,22 @@ std::optional<GidEntry> gid_at(std::size_t index);
 // the table has none, they are found at the first address of their kind.
 std::optional<std::size_t> find_gid(const ibv_gid& gid);
 
+// Whether the interface of the first address that others reach has lost its carrier: the port is down.
+bool cable_is_pulled();
+
+// From now on the table has those for which `is_gone` is true no more, until it is false again; then they
+// have their places again. find_place() finds them all the same.
+void hide_gids(bool (*is_gone)(std::size_t index));
+std::optional<std::size_t> find_place(const ibv_gid& gid);
+
 // An address that another host may reach: not loopback, not a group.
 bool is_unicast(const ibv_gid& gid);
 bool is_ipv4(const ibv_gid& gid);
 
 // A descriptor that is readable when addresses or interfaces have changed; -1: it cannot be had. It stays
 // ours and belongs to this process (a forked child asks again). `changed` runs in the thread that notices the
-// change. gids: addresses came or went. interfaces: likewise, or an interface or its MTU changed.
+// change. gids: addresses came or went. interfaces: likewise, or an interface, its MTU or its carrier
+// changed.
 enum class TableChange : std::uint8_t { gids, interfaces };
 int watch_addresses(void (*changed)(TableChange));
 // Call this when the descriptor is readable.

@@ -21,6 +21,7 @@
 #include "verbs/ibv/gid_table.hpp"
 #include "verbs/ibv/path.hpp"
 #include "verbs/nic/nic_process.hpp"
+#include "verbs/weak/weak_polls.hpp"
 
 // <infiniband/verbs.h> wraps these functions in macros for applications; here we define the functions.
 #undef ibv_get_device_list
@@ -86,6 +87,7 @@ struct Cq;
 struct Channel {
   ibv_comp_channel channel;
   std::uint32_t number;
+  int events;  // an eventfd that counts them one by one; the channel's descriptor is readable, too
   std::mutex mutex;
   std::vector<Cq*> cqs;
   std::size_t next;  // where the next search for a pending event begins: round robin
@@ -97,6 +99,7 @@ struct ExtendedPoll {
   std::mutex mutex;  // held from start_poll to end_poll
   bool single_threaded;
   bool stamps;
+  NicProcess* faulty;  // whose faults may be about completions; nullptr: it has none
   ibv_wc current;
   std::uint64_t clock_ns, wallclock_ns;
 };
@@ -111,6 +114,7 @@ struct Cq {
   std::atomic<std::uint32_t> empty_polls;  // in a row; pollers may race: a lost count is harmless
   Pd* domain;                              // the parent domain it was created in, or nullptr
   std::unique_ptr<ExtendedPoll> extended;  // of a CQ made by ibv_create_cq_ex
+  WeakPolls weak;                          // with --weak
 };
 inline Cq& cq_of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
 inline Cq& cq_of(ibv_cq_ex* cq) { return *reinterpret_cast<Cq*>(cq); }
@@ -202,6 +206,7 @@ int query_device_ex(ibv_context*, const ibv_query_device_ex_input*, ibv_device_a
 int query_rt_values(ibv_context*, ibv_values_ex*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);  // completion.cpp
 int req_notify_cq(ibv_cq*, int solicited_only);
+void make_completions_weak(ibv_context_ops&);  // the NIC is weak
 void to_verbs(const rnic::WorkCompletion&, ibv_wc&);
 // True: others had the processor meanwhile, so look again. A program that is told "empty" may look next for
 // the end of the connection, and must not find it before what was sent ahead of it.

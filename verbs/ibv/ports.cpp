@@ -66,7 +66,7 @@ constexpr std::uint64_t nanoseconds_in_kHz = 1'000'000;
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != the_port) return EINVAL;
   ibv_port_attr a{};
-  const bool down = port_is_down(*context_of(context).nic);
+  const bool down = port_is_down(*context_of(context).nic) || cable_is_pulled();
   a.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   a.max_mtu = IBV_MTU_4096;
   a.active_mtu = port_mtu();

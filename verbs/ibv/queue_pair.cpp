@@ -140,6 +140,8 @@ ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
     share_queue_pair(*qp);
   }
   if (origin.extended) install_builders(qp->ex);
+  if (const FaultyDevice* const faults = context_of(origin.context).nic->faults(); faults && origin.extended)
+    put_faulty_calls_in_front(qp->ex, *faults);
   return &q;
 }
 
@@ -233,9 +235,14 @@ int ibv_destroy_qp(ibv_qp* qp) {
 // seconds, and deregistering memory that the operation uses blocks.
 bool weir_peer_inside(ibv_qp* qp) { return qp_of(qp).nic_qp->initiator_inside(); }
 
-int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
-  if (flags != 0) return 0;
-  return 1;  // the last byte of a WRITE becomes visible last (rnic/memory/copy.hpp)
+// Without flags 1, with return_caps the bit for a whole message: the last byte of a WRITE becomes visible
+// last (rnic/memory/copy.hpp), unless the NIC is weak. The header of older releases names neither.
+int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode, uint32_t flags) {
+  constexpr std::uint32_t return_caps = 1;
+  constexpr int whole_message = 1;
+  if ((flags & ~return_caps) != 0) return 0;
+  const weir::rnic::weak::Weak* const weak = context_of(qp->context).adapter().weak();
+  return weak != nullptr && weak->plan.has(weir::rnic::weak::Weakness::lines) ? 0 : whole_message;
 }
 
 // Enhanced connection establishment has nothing to negotiate here: any options are

@@ -26,7 +26,7 @@ constexpr SysfsCounter counters[] = {
     {"counters/unicast_rcv_packets", messages_in, &C::multicasts_in},
     {"counters/multicast_xmit_packets", {&C::multicasts_out}},
     {"counters/multicast_rcv_packets", {&C::multicasts_in}},
-    {"counters/port_xmit_wait"},
+    {"counters/port_xmit_wait", {&C::transmit_wait_us}},  // a tick of 16.1.3.5 is a microsecond here
     {"counters/port_xmit_discards"},
     {"counters/port_rcv_errors"},
     {"counters/port_rcv_remote_physical_errors"},

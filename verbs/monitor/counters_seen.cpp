@@ -68,7 +68,8 @@ CountersSeen seen(const rnic::QpCounters& from) {
           .dropped_over_budget = 0,
           .dropped_unproved = 0,
           .dropped_wrong_key = 0,
-          .dropped_by_kernel = 0};
+          .dropped_by_kernel = 0,
+          .transmit_wait_us = 0};
 }
 
 void add_drops(const rnic::ProcessCounters& from, CountersSeen& to) {
@@ -85,6 +86,7 @@ void add_drops(const rnic::ProcessCounters& from, CountersSeen& to) {
   to.dropped_unproved = of(Dropped::unproved);
   to.dropped_wrong_key = of(Dropped::wrong_key);
   to.dropped_by_kernel = from.not_received.load(std::memory_order_relaxed);
+  to.transmit_wait_us = from.transmit_wait_us.load(std::memory_order_relaxed);
 }
 
 const char* type_name(std::uint16_t type) {

@@ -40,6 +40,7 @@ struct CountersSeen {
   std::uint64_t dropped_malformed, dropped_wrong_icrc, dropped_no_process, dropped_no_queue_pair,
       dropped_wrong_source, dropped_wrong_qkey, dropped_outside_window, dropped_over_budget, dropped_unproved,
       dropped_wrong_key, dropped_by_kernel;
+  std::uint64_t transmit_wait_us;  // of a process: it had packets to send, and was paused
 };
 
 struct QueuePairSeen {

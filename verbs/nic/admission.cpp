@@ -3,6 +3,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
+#include <utility>
 #include <vector>
 
 #include "link/udp/arrival_filter.hpp"
@@ -20,9 +21,10 @@ std::uint64_t nanoseconds_of(link::Clock::time_point at) {
 
 }  // namespace
 
-void Admission::filter(int socket) {
+void Admission::filter(int socket, Later later) {
   const std::lock_guard lock(mutex_);
   socket_ = socket;
+  later_ = std::move(later);
   give_filter();
 }
 
@@ -58,12 +60,30 @@ void Admission::give_filter() {
                                     .datagrams = datagrams_,
                                     .loopback = ::if_nametoindex("lo"),
                                     .others = others,
-                                    .peers = peers});
+                                    .peers = peers,
+                                    .cut = cut_.now()});
   sock_fprog program{};
   program.len = static_cast<unsigned short>(code.size());
   program.filter = code.data();
   if (::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
     (void)::setsockopt(socket_, SOL_SOCKET, SO_DETACH_FILTER, nullptr, 0);
+}
+
+// mutex_ held, as in what follows.
+void Admission::cut_strangers() {
+  const link::CutSources before = cut_.now();
+  if (cut_.end_window() != before) give_filter();
+}
+
+// While strangers send nothing, nothing runs.
+void Admission::end_window_later() {
+  later_(link::StrangerCut::window, [this] {
+    const std::lock_guard lock(mutex_);
+    const bool came = cut_.came() != 0;
+    cut_strangers();
+    window_ends_ = came || cut_.now().buckets != 0;
+    if (window_ends_) end_window_later();
+  });
 }
 
 void Admission::look(link::Clock::time_point now) {
@@ -89,7 +109,12 @@ std::optional<Dropped> Admission::refuse_management(const rnic::PacketDatagram& 
     return Dropped::malformed;
   if (packet.deth.qkey != wire::cm_qkey) return Dropped::wrong_qkey;
   const std::lock_guard lock(mutex_);
-  if (management_.take(datagram.source, known(datagram), nanoseconds_of(now))) return std::nullopt;
+  const link::SourceBudget::Is source = known(datagram);
+  if (source == link::SourceBudget::Is::stranger && later_) {
+    if (cut_.count(datagram.source)) cut_strangers();
+    if (!std::exchange(window_ends_, true)) end_window_later();
+  }
+  if (management_.take(datagram.source, source, nanoseconds_of(now))) return std::nullopt;
   return Dropped::over_budget;
 }
 

@@ -4,7 +4,8 @@
 // The port is open to everybody who can send to this host, and a packet of 60 bytes costs nothing. So what
 // decides here costs no system call: which slots of this host are taken is remembered, also of those that are
 // not; and the kernel's filter (link/udp/arrival_filter.hpp) follows who our peers are. A refusal is counted
-// (rnic::Dropped).
+// (rnic::Dropped). While strangers send the connection manager more than it takes, the kernel drops what is
+// too much (link/udp/stranger_cut.hpp), so that the peers' packets find room in the receive buffer.
 //
 // Threading: all functions from any thread.
 #pragma once
@@ -12,12 +13,14 @@
 #include <bitset>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 
 #include "link/same_host.hpp"
 #include "link/udp/source_budget.hpp"
+#include "link/udp/stranger_cut.hpp"
 #include "rnic/peer.hpp"
 
 namespace weir::verbs {
@@ -30,8 +33,8 @@ class Admission {
   static constexpr std::chrono::milliseconds dial_interval{1'000};
   // Requests of one network: some thousands of connections a second. What is passed on goes by a system call
   // each, at both ends.
-  static constexpr link::SourceBudget::Rate management_of_network{8'000, 4'000},
-      management_of_all{16'000, 8'000};
+  static constexpr link::SourceBudget::Rate management_of_network{5'000, 4'000},
+      management_of_all{10'000, 8'000};
   static constexpr link::SourceBudget::Rate passed_of_network{20'000, 8'000}, passed_of_all{40'000, 16'000};
 
   // `slot_shift`: of a slot in a queue pair number. The link outlives it.
@@ -39,12 +42,15 @@ class Admission {
       : link_(link),
         slot_shift_(slot_shift),
         management_(management_of_network, management_of_all, key),
-        passed_(passed_of_network, passed_of_all, key) {}
+        passed_(passed_of_network, passed_of_all, key),
+        cut_(static_cast<std::uint32_t>(hash::siphash(key, std::uint64_t{0}))) {}
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // From now on the kernel filters for this socket.
-  void filter(int socket);
+  // Runs something after that time.
+  using Later = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
+  // From now on the kernel filters for this socket. What runs later must not outlive this.
+  void filter(int socket, Later later);
   // Our queue pairs expect packets from there; counted.
   void expect(const link::IpAddress& peer);
   void expect_no_more(const link::IpAddress& peer);
@@ -66,6 +72,8 @@ class Admission {
   using Slots = std::bitset<link::max_slots>;
   void look(link::Clock::time_point now);
   void give_filter();
+  void cut_strangers();
+  void end_window_later();
   link::SourceBudget::Is known(const rnic::PacketDatagram&) const;
 
   const link::SameHostLink& link_;
@@ -78,6 +86,9 @@ class Admission {
   link::Clock::time_point looked_{};
   std::map<rnic::Slot, link::Clock::time_point> dialled_;
   link::SourceBudget management_, passed_;
+  link::StrangerCut cut_;
+  Later later_;
+  bool window_ends_ = false;  // later
 };
 
 }  // namespace weir::verbs

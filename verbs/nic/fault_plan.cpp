@@ -1,7 +1,11 @@
 #include "verbs/nic/fault_plan.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -58,11 +62,34 @@ Plans read_environment() {
   return plan;
 }
 
+Plans read_plan_of_this_program() {
+  Plans plan = read_environment();
+  if (!plan || !*plan) return plan;
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  (void)::gethostname(host.data(), host.size() - 1);
+  faults::keep_for(**plan, ::program_invocation_short_name, host.data());
+  if ((*plan)->faults.empty()) plan->reset();
+  return plan;
+}
+
+std::string text_of_variable(const char* name) {
+  const char* const value = ::secure_getenv(name);
+  return value != nullptr ? value : "";
+}
+
 }  // namespace
 
 const Plans& fault_plan() {
-  static const auto* const plan = new Plans(read_environment());  // never destroyed: needed at exit
+  static const auto* const plan = new Plans(read_plan_of_this_program());  // never destroyed: needed at exit
   return *plan;
+}
+
+const FaultReports& fault_reports() {
+  static const auto* const reports =
+      new FaultReports{.json_file = text_of_variable(faults_json_variable),
+                       .annotations = !text_of_variable(faults_annotations_variable).empty(),
+                       .faults_file = text_of_variable(faults_variable)};  // never destroyed: needed at exit
+  return *reports;
 }
 
 bool faults_want_packets() {

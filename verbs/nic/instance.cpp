@@ -47,6 +47,13 @@ link::Result<NicProcess::Options> options_of_environment() {
     return std::unexpected(plan.error());
   else
     options.faults = *plan;
+  if (const char* const words = ::secure_getenv(weak_variable); words != nullptr && *words != '\0') {
+    const auto plan = rnic::weak::read_plan(words);
+    if (!plan)
+      return std::unexpected(
+          link::Error{std::errc::invalid_argument, std::string(weak_variable) + ": " + plan.error()});
+    options.weak = *plan;
+  }
   options.directory = link::SameHostLink::default_directory(::secure_getenv("WEIR_RUNTIME_DIR"));
   const char* const refuse = ::secure_getenv(no_process_vm_variable);
   constexpr std::array<long, 2> copies{SYS_process_vm_readv, SYS_process_vm_writev};

@@ -32,7 +32,9 @@ inline constexpr std::uint16_t qp_closed = kick + 12;
 // A packet from another host that came to the sender, who shares the port with us. A body of its own:
 // PassedOn, then the bytes.
 inline constexpr std::uint16_t packet = kick + 13;
-inline constexpr std::uint16_t last = packet;
+// number: the receiver's QPN, extra: the message that found a receive withheld there
+inline constexpr std::uint16_t withheld = kick + 14;
+inline constexpr std::uint16_t last = withheld;
 
 struct PassedOn {
   std::array<std::uint8_t, 16> source, destination;

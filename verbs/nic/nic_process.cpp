@@ -20,6 +20,7 @@
 #include "rnic/memory/trapped_copy.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
+#include "verbs/nic/fault_plan.hpp"
 #include "verbs/nic/messages.hpp"
 
 namespace weir::verbs {
@@ -75,6 +76,7 @@ link::Result<std::unique_ptr<NicProcess>> NicProcess::make(Options options) {
   std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), options));
   if (auto attached = nic->attach(std::move(options.directory), std::move(segment_fd), table_fd); !attached)
     return std::unexpected(attached.error());
+  if (options.weak) nic->adapter_->set_weak(*options.weak);
   if (options.faults) nic->put_faults_in_front(std::move(*options.faults));
   return nic;
 }
@@ -140,7 +142,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   connects_ = std::make_unique<BackgroundConnects>(
       *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
       [this] { adapter_->service(); });
-  network_ = std::make_unique<PacketNetwork>(*link_, *adapter_, hash::SipKey{~secret_, secret_});
+  network_ = std::make_unique<PacketNetwork>(*link_, *adapter_, channels_, hash::SipKey{~secret_, secret_});
   packets_ = network_.get();
   groups_ = std::make_unique<GroupMemberships>(*network_);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
@@ -153,19 +155,56 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
 void NicProcess::put_faults_in_front(faults::Plan plan) {
   faults_ = std::make_unique<FaultyDevice>(
       std::move(plan), *network_, *link_,
-      [this](const rnic::PacketDatagram& late) { adapter_->take_packets({&late, 1}); });
+      [this](const rnic::PacketDatagram& late) { adapter_->take_packets({&late, 1}); },
+      [this](std::uint32_t qpn, std::uint32_t from) { adapter_->withhold_receives(rnic::Qpn(qpn), from); },
+      [this](std::chrono::microseconds wait) {
+        segment_.header().counters.transmit_wait_us.fetch_add(static_cast<std::uint64_t>(wait.count()),
+                                                              std::memory_order_relaxed);
+      },
+      wire_key());
   packets_ = faults_.get();
   network_->leave_through(*faults_);
+}
+
+void NicProcess::report_faults() const {
+  const FaultReports& wanted = fault_reports();
+  std::fputs(faults_->report().c_str(), stderr);
+  if (wanted.annotations) std::fputs(faults_->report_as_annotations(wanted.faults_file).c_str(), stderr);
+  if (wanted.json_file.empty()) return;
+  const link::UniqueFd file(
+      ::open(wanted.json_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const std::string line = faults_->report_as_json();  // one write: the lines of several programs stay whole
+  if (file && ::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return;
+  std::fprintf(stderr, "weir faults: cannot write to %s: %s\n", wanted.json_file.c_str(),
+               std::strerror(errno));
+}
+
+void NicProcess::report_weakness() const {
+  const rnic::weak::Weak& weak = *adapter_->weak();
+  const auto count = [](const std::atomic<std::uint64_t>& counter) {
+    return std::to_string(counter.load(std::memory_order_relaxed));
+  };
+  if (weak.tally.requests.load(std::memory_order_relaxed) == 0) return;
+  std::string text = "weir weak: of " + count(weak.tally.requests) + " requests " + count(weak.tally.late) +
+                     " executed late, " + count(weak.tally.split) + " in parts, " +
+                     count(weak.tally.overtaken) + " READs saw later WRITEs; " + count(weak.tally.withheld) +
+                     " polls cut short";
+  if (weak.tally.lost.load(std::memory_order_relaxed) != 0)
+    text += "; " + count(weak.tally.lost) + " datagrams lost";
+  text += ". Again: weir run --weak=" + rnic::weak::text_of(weak.plan) + "\n";
+  std::fputs(text.c_str(), stderr);
 }
 
 void NicProcess::leave() {
   // A hardware NIC would by now have sent what the program posted before it returned from main. Here a
   // datagram may still wait for the connection to its destination's process.
   connects_->finish(connect_limit);
+  adapter_->hurry();
   network_->finish();
+  if (adapter_->weak() != nullptr) report_weakness();
   if (faults_) {
     faults_->finish();
-    std::fputs(faults_->report().c_str(), stderr);
+    report_faults();
   }
   // Only contexts that were ever used: touching the others would allocate their pages.
   adapter_->for_each_used_qp([this](std::uint32_t index) {
@@ -262,28 +301,16 @@ void NicProcess::take_passed_on(std::span<const std::byte> body) {
 
 // ---- channels
 
-link::Result<std::uint32_t> NicProcess::open_channel(int eventfd) {
-  const std::lock_guard lock(mutex_);
-  channels_[next_channel_] = eventfd;
-  return next_channel_++;
+link::Result<CompletionChannels::Opened> NicProcess::open_channel() {
+  auto opened = channels_.open();
+  network_->channels_change();
+  return opened;
 }
 
 void NicProcess::close_channel(std::uint32_t channel) {
-  {
-    const std::lock_guard lock(mutex_);
-    channels_.erase(channel);
-  }
+  network_->channels_change();
+  channels_.close(channel);
   notify_neighbours(message::channel_gone, channel);
-}
-
-void NicProcess::raise_channel(std::uint32_t channel) {
-  const link::NotCancelled whole;
-  const std::lock_guard lock(mutex_);
-  const auto found = channels_.find(channel);
-  if (found == channels_.end()) return;
-  const std::uint64_t one = 1;
-  // Fails only if 2^64 - 2 events are pending.
-  [[maybe_unused]] const ssize_t written = ::write(found->second, &one, sizeof one);
 }
 
 // ---- peers
@@ -397,6 +424,8 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
                                         {.srq_index = number,
                                          .incarnation = static_cast<std::uint32_t>(body->extra >> 32),
                                          .wqe = static_cast<std::uint32_t>(body->extra)});
+    case message::withheld:
+      return receive_withheld(rnic::Qpn(number), static_cast<std::uint32_t>(body->extra));
     case message::qp_closed:
       return adapter_->queue_pair_closed();
     case message::want_window:
@@ -433,9 +462,8 @@ void NicProcess::answer_window(const link::NeighbourPtr& from, std::uint32_t id)
 }
 
 void NicProcess::answer_channel(const link::NeighbourPtr& from, std::uint32_t channel) {
-  const std::lock_guard lock(mutex_);
-  const auto found = channels_.find(channel);
-  if (found != channels_.end()) (void)message::send(*from, message::channel, channel, 0, {&found->second, 1});
+  channels_.pass_on(
+      channel, [&](int events) { (void)message::send(*from, message::channel, channel, 0, {&events, 1}); });
 }
 
 void NicProcess::on_async_event(AsyncListener listener) {
@@ -452,9 +480,28 @@ void NicProcess::async_event(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::
   if (listener) listener(event, qp, srq);
 }
 
+void NicProcess::receive_withheld(rnic::Qpn qpn, std::uint32_t message) {
+  if (faults_) faults_->receiver().withheld(qpn.value(), message);
+}
+
 std::uint64_t NicProcess::now_ns() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(link::Clock::now().time_since_epoch()).count());
+}
+
+void NicProcess::runs_are_lost(const rnic::PacketRoute& route) {
+  static std::atomic_flag said;
+  if (link::first_time(said))
+    link::explain(
+        "the path to " + text_of(route.destination) +
+        " loses packets that leave in runs (UDP_SEGMENT) and carries single ones: they leave one by one "
+        "now, which costs more processor time; a newer kernel or driver there, or tx-udp-segmentation "
+        "off, repairs it");
+}
+
+void NicProcess::watch_departures_at(std::uint64_t deadline_ns) {
+  link_->at(link::Clock::time_point(std::chrono::nanoseconds(deadline_ns)),
+            [this] { adapter_->departures().leave_overdue(); });
 }
 
 void NicProcess::wake_at(std::uint64_t deadline_ns) {

@@ -1,9 +1,8 @@
 // This process's NIC and everything it needs from the operating system: the "progress engine".
 //
 // NicProcess owns the shared segment and the protection table (two memfds), attaches to the same-host link,
-// turns neighbours into rnic::Peers, completion channels into eventfds, and link messages into calls on the
-// Adapter. There is one for each process, made on first use and kept until exit; a forked child gets its own
-// on its first use.
+// turns neighbours into rnic::Peers and link messages into calls on the Adapter. There is one for each
+// process, made on first use and kept until exit; a forked child gets its own on its first use.
 //
 // Threading: all functions from any thread. Callbacks of the link run on its progress thread, which also runs
 // the deadlines of parked queue pairs.
@@ -24,6 +23,7 @@
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/nic/background_connects.hpp"
+#include "verbs/nic/completion_channels.hpp"
 #include "verbs/nic/faulty_device.hpp"
 #include "verbs/nic/group_memberships.hpp"
 #include "verbs/nic/mover.hpp"
@@ -35,6 +35,9 @@ namespace weir::verbs {
 
 // If set to anything, this process behaves as if the kernel refused process_vm_readv and writev.
 inline constexpr char no_process_vm_variable[] = "WEIR_NO_PROCESS_VM";
+
+// The seed and the weaknesses of `weir run --weak` (rnic/weak/weaknesses.hpp); unset: the NIC is not weak.
+inline constexpr char weak_variable[] = "WEIR_WEAK";
 
 class NicProcess final : public rnic::HostPort {
  public:
@@ -49,6 +52,7 @@ class NicProcess final : public rnic::HostPort {
     std::size_t segment_bytes = rnic::segment_bytes;
     std::optional<hash::SipKey> wire_key = {};  // as rnic::HostPort::wire_key()
     std::optional<faults::Plan> faults = {};
+    std::optional<rnic::weak::Plan> weak = {};
   };
   // For tests, which hold several in one program.
   static link::Result<std::unique_ptr<NicProcess>> make(Options options);
@@ -61,13 +65,18 @@ class NicProcess final : public rnic::HostPort {
   // nullptr: nothing goes wrong on purpose.
   FaultyDevice* faults() { return faults_.get(); }
 
+  // Says on standard error what the weak NIC did. It is weak.
+  void report_weakness() const;
+  // Says what the faults did, on standard error and where else it is wanted. There are faults.
+  void report_faults() const;
+
   // Registers memory. errc::bad_address: not all of it is mapped. errc::not_enough_memory: the table is full.
   link::Result<std::uint32_t> register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
                                               std::uint32_t access, std::uint32_t pd);
   void deregister_memory(std::uint32_t key);
 
-  // Completion channels: a number that travels in CqContext and the eventfd behind it (one count per event).
-  link::Result<std::uint32_t> open_channel(int eventfd);
+  CompletionChannels& channels() { return channels_; }
+  link::Result<CompletionChannels::Opened> open_channel();
   void close_channel(std::uint32_t channel);
 
   using AsyncListener = std::function<void(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*)>;
@@ -83,14 +92,18 @@ class NicProcess final : public rnic::HostPort {
   Everybody everybody(Ticket& ticket) override;
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
+  void watch_departures_at(std::uint64_t deadline_ns) override;
   void event_wanted() override { network_->event_wanted(); }
-  void raise_channel(std::uint32_t channel) override;
+  void raise_channel(std::uint32_t channel) override { channels_.raise(channel); }
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
+  void receive_withheld(rnic::Qpn, std::uint32_t message) override;
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
   bool traps_copies() override;
   void send_packets(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) override {
     packets_->send(route, runs);
   }
+  void runs_are_lost(const rnic::PacketRoute& route) override;
+  bool packets_wait() override { return network_->holds_packets(); }
   std::size_t packets_in_run(const rnic::PacketRoute& route) override {
     return packets_->packets_in_run(route);
   }
@@ -144,6 +157,7 @@ class NicProcess final : public rnic::HostPort {
   WindowExports exports_;
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;
+  CompletionChannels channels_;
   std::unique_ptr<Mover> mover_;
   std::unique_ptr<BackgroundConnects> connects_;
   std::unique_ptr<PacketNetwork> network_;
@@ -155,8 +169,6 @@ class NicProcess final : public rnic::HostPort {
 
   std::mutex mutex_;
   std::array<std::shared_ptr<NeighbourPeer>, link::max_slots> peers_;
-  std::map<std::uint32_t, int> channels_;
-  std::uint32_t next_channel_ = 1;
   AsyncListener async_listener_;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "link/explain.hpp"
+#include "link/fabric/fabric_port.hpp"
 #include "link/random_number.hpp"
 #include "verbs/nic/fault_plan.hpp"
 #include "wire/mad.hpp"
@@ -33,6 +34,57 @@ std::uint64_t ns_of(link::Clock::time_point at) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count());
 }
 std::uint64_t now_ns() { return ns_of(link::Clock::now()); }
+using link::FabricPort;
+
+// A simulated network instead of UDP (link/fabric): what arrives is taken by whichever thread polls, and
+// while none does by the link's.
+link::Result<void> open_fabric(FabricPort& fabric, const void* owner, link::SameHostLink& link,
+                               rnic::Adapter& adapter) {
+  if (fabric.is_of(owner)) return {};
+  if (!fabric.open(link.slot(), owner))
+    return std::unexpected(
+        link::Error{std::errc::too_many_files_open, "no descriptor for packets; raise ulimit -n"});
+  auto watched = link.watch(fabric.descriptor(), [&fabric, &adapter] {
+    fabric.drain();
+    adapter.receive_packets(rnic::Adapter::Patience::wait);
+  });
+  if (watched) link.post([&fabric] { fabric.watch(); });
+  return watched;
+}
+
+void send_to_fabric(FabricPort& fabric, const rnic::PacketRoute& route,
+                    std::span<const rnic::PacketRun> runs) {
+  link::FabricRoute to{.source = route.source,
+                       .destination = route.destination,
+                       .traffic_class = route.traffic_class,
+                       .hop_limit = route.hop_limit,
+                       .queue_pair = {}};
+  for (const rnic::PacketRun& run : runs) {
+    auto from = run.from.begin();
+    for (auto rest = run.bytes; !rest.empty();) {
+      const auto packet = rest.first(std::min<std::size_t>(run.segment, rest.size()));
+      to.queue_pair = (from == run.from.end() ? route.from : *from++).value();
+      fabric.send(to, wire::roce_port, packet);
+      rest = rest.subspan(packet.size());
+    }
+  }
+}
+
+void receive_from_fabric(FabricPort& fabric, const rnic::HostPort::PacketSink& sink) {
+  std::vector<rnic::PacketDatagram> packets;
+  fabric.receive([&](std::span<const link::FabricArrival> arrivals) {
+    packets.clear();
+    for (const link::FabricArrival& arrival : arrivals)
+      packets.push_back({.bytes = arrival.bytes,
+                         .source = arrival.source,
+                         .destination = arrival.destination,
+                         .source_port = arrival.source_port,
+                         .traffic_class = arrival.traffic_class,
+                         .hop_limit = arrival.hop_limit});
+    sink(packets);
+  });
+}
+
 bool says(const char* variable, const char* value) {
   const char* const said = ::secure_getenv(variable);
   return said != nullptr && std::strcmp(said, value) == 0;
@@ -45,11 +97,13 @@ bool PacketNetwork::says_ecn_capable() { return !says(ecn_variable, "0"); }
 
 void PacketNetwork::stop() {
   if (port_) link_.unwatch(port_->descriptor());
+  if (auto* const fabric = FabricPort::of_process(); fabric != nullptr && fabric->is_of(this))
+    link_.unwatch(fabric->descriptor());
   if (users_) link_.unwatch(users_->descriptor());
 }
 
 void PacketNetwork::open_to_other_users() {
-  if (switched_off() || link_.number_descriptor() < 0) return;
+  if (FabricPort::of_process() != nullptr || switched_off() || link_.number_descriptor() < 0) return;
   auto opened = link::UserPort::open({.slot_socket = link_.number_descriptor(),
                                       .slot = link_.slot(),
                                       .user = ::geteuid(),
@@ -99,8 +153,9 @@ void PacketNetwork::finish_with_users() {
     (void)::poll(&callers, 1, look_ms);
     adapter_.receive_packets(rnic::Adapter::Patience::wait);
   }
-  for (rnic::Slot slot = 1; slot < link::max_slots; ++slot)
-    if (users_->known_in(slot) != 0) return adapter_.receive_packets(rnic::Adapter::Patience::wait);
+  rnic::Slot slot = 1;
+  while (slot < link::max_slots && users_->known_in(slot) == 0) ++slot;
+  if (slot < link::max_slots) adapter_.receive_packets(rnic::Adapter::Patience::wait);
 }
 
 void PacketNetwork::on_process_gone(GoneHandler handler) {
@@ -120,6 +175,7 @@ void PacketNetwork::handle_process_end(std::uint64_t process) {
 
 link::Result<void> PacketNetwork::open() {
   const std::lock_guard lock(mutex_);
+  if (auto* const fabric = FabricPort::of_process()) return open_fabric(*fabric, this, link_, adapter_);
   if (port_) return {};
   if (switched_off())
     return std::unexpected(link::Error{std::errc::network_unreachable,
@@ -140,7 +196,9 @@ link::Result<void> PacketNetwork::open() {
             link_.at(link::Clock::now() + link::Steering::settle_time, [this] { settle_steering(); });
           },
       .another_looks = [this] { admission_.look_again(); }});
-  admission_.filter(port_->descriptor());
+  admission_.filter(port_->descriptor(), [this](std::chrono::milliseconds after, std::function<void()> run) {
+    link_.at(link::Clock::now() + after, std::move(run));
+  });
   open_.store(port_.get(), std::memory_order_release);
   steering_->look(link::Clock::now());
   return {};
@@ -172,8 +230,19 @@ void PacketNetwork::wait_for_packets(bool wanted) {
   link_.heed(open_.load(std::memory_order_acquire)->descriptor(), wanted);
 }
 
+bool PacketNetwork::lend_to_sleeper() {
+  return channels_.hold(open_.load(std::memory_order_acquire)->descriptor());
+}
+
+void PacketNetwork::take_from_sleeper() {
+  channels_.release(open_.load(std::memory_order_acquire)->descriptor());
+}
+
 bool PacketNetwork::holds_packets() {
-  pollfd arrived{open_.load(std::memory_order_acquire)->descriptor(), POLLIN, 0};
+  if (const auto* const fabric = FabricPort::of_process()) return fabric->holds_packets();
+  const link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  if (port == nullptr) return false;
+  pollfd arrived{port->descriptor(), POLLIN, 0};
   return ::poll(&arrived, 1, 0) > 0;
 }
 
@@ -217,7 +286,7 @@ void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::uint16_t s
                          .likely_id = id,
                          .traffic_class = route.traffic_class,
                          .hop_limit = route.hop_limit,
-                         .own = route.from});
+                         .own = runs[i].from.empty() ? route.from : runs[i].from[id]});
       rest = rest.subspan(bytes.size());
     }
   }
@@ -230,6 +299,11 @@ void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::uint16_t s
 int PacketNetwork::send_some(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
                              std::span<bool> went) {
   if (route.process != 0) return carry(route, runs, went);
+  if (auto* const fabric = FabricPort::of_process()) {
+    send_to_fabric(*fabric, route, runs);
+    std::ranges::fill(went, true);
+    return 0;
+  }
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
   if (port == nullptr) return 0;
   const link::UdpRoute to{.source = route.source,
@@ -273,11 +347,13 @@ void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::P
 
 std::size_t PacketNetwork::packets_in_run(const rnic::PacketRoute& route) const {
   if (route.process != 0) return link::max_carried_packets;
+  if (FabricPort::of_process() != nullptr) return 1;
   const link::UdpPort* const port = open_.load(std::memory_order_acquire);
   return port != nullptr && port->cuts_runs() ? link::max_run_segments : 1;
 }
 
 void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
+  if (auto* const fabric = FabricPort::of_process()) return receive_from_fabric(*fabric, sink);
   const bool polls = !link_.on_progress_thread();
   // A poller leaves it to the link's thread to find that another user's program begins to talk to us.
   if (!polls || users_spoke_.load(std::memory_order_relaxed)) receive_from_users(sink);
@@ -404,6 +480,7 @@ void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<co
 
 std::unique_ptr<link::PortProbe> PacketNetwork::ask(const rnic::PacketRoute& route,
                                                     std::span<const std::byte> mad) {
+  if (FabricPort::of_process() != nullptr) return nullptr;
   auto probe = link::PortProbe::open(
       {.source = route.source, .destination = route.destination, .interface = route.interface});
   if (!probe) return nullptr;

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "link/fork_guard.hpp"
 #include "link/same_host.hpp"
 #include "link/udp/steering.hpp"
 #include "link/udp/udp_port.hpp"
@@ -22,6 +23,7 @@
 #include "link/users/user_port.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/nic/admission.hpp"
+#include "verbs/nic/completion_channels.hpp"
 #include "verbs/nic/drop_report.hpp"
 #include "verbs/nic/management_port.hpp"
 #include "verbs/nic/packet_device.hpp"
@@ -42,11 +44,12 @@ inline constexpr char packets_variable[] = "WEIR_PACKETS";
 // "0": packets do not say that switches may mark them.
 inline constexpr char ecn_variable[] = "WEIR_ECN";
 
-class PacketNetwork final : public PacketDevice, private PacketWatch::Port {
+class PacketNetwork final : public PacketDevice, private PacketWatch::Port, private link::ForkAware {
  public:
-  // Both outlive it; the link's thread then calls the adapter when packets come.
-  PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter, hash::SipKey key)
-      : link_(link), adapter_(adapter), admission_(link, rnic::qp_index_bits, key) {}
+  // All outlive it; the link's thread then calls the adapter when packets come.
+  PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter, CompletionChannels& channels,
+                hash::SipKey key)
+      : link_(link), adapter_(adapter), channels_(channels), admission_(link, rnic::qp_index_bits, key) {}
   PacketNetwork(const PacketNetwork&) = delete;
   PacketNetwork& operator=(const PacketNetwork&) = delete;
 
@@ -98,6 +101,11 @@ class PacketNetwork final : public PacketDevice, private PacketWatch::Port {
   std::size_t packets_in_run(const rnic::PacketRoute& route) const override;
   void receive(const rnic::HostPort::PacketSink& sink) override;
   void event_wanted() { watch_.event_wanted(); }
+  // A channel was opened, or will be closed: until the next packets the link's thread waits for them.
+  void channels_change() { watch_.channels_change(); }
+  // Whether packets wake the sleeper of a completion channel, who then takes them.
+  bool wakes_sleeper() const { return channels_.holds_port(); }
+  bool holds_packets() override;  // from other hosts
   // See ManagementPort.
   void listens(std::uint32_t service);
   void listens_no_more(std::uint32_t service);
@@ -134,12 +142,18 @@ class PacketNetwork final : public PacketDevice, private PacketWatch::Port {
   void report_drops(link::Clock::time_point now);
   void settle_steering();
   void wait_for_packets(bool) override;
-  bool holds_packets() override;
   bool has_sleepers() override { return adapter_.has_armed_cq(); }
+  bool lend_to_sleeper() override;
+  void take_from_sleeper() override;
   void wake_at(std::uint64_t now_ns) override;
+  // The child has copies of what this thread has not sent yet.
+  void lock_for_fork() override { adapter_.departures().will_sleep(); }
+  void unlock_after_fork() override {}
+  void abandon_in_child() override { channels_.forget_holder(); }
 
   link::SameHostLink& link_;
   rnic::Adapter& adapter_;
+  CompletionChannels& channels_;
   PacketDevice* front_ = this;
   Admission admission_;
   std::mutex mutex_;
@@ -159,6 +173,7 @@ class PacketNetwork final : public PacketDevice, private PacketWatch::Port {
   std::atomic<std::uint32_t> management_psn_{0};
   std::atomic<bool> takes_datagrams_{false};
   std::atomic<IsOurs> is_ours_{nullptr};
+  link::ForkRegistration fork_registration_{*this};
 };
 
 }  // namespace weir::verbs

@@ -89,6 +89,9 @@ void OwnPeer::report_fault(rnic::Qpn theirs, rnic::Fault fault) {
 void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
   link_.post([this, srq_index] { adapter_.srq_limit(srq_index); });
 }
+void OwnPeer::report_withheld(rnic::Qpn theirs, std::uint32_t message) {
+  link_.post([this, theirs, message] { adapter_.host().receive_withheld(theirs, message); });
+}
 void OwnPeer::report_closed(rnic::Qpn) {
   link_.post([this] { adapter_.queue_pair_closed(); });
 }
@@ -248,6 +251,9 @@ void NeighbourPeer::report_fault(rnic::Qpn theirs, rnic::Fault fault) {
 }
 void NeighbourPeer::report_srq_limit(std::uint32_t index) {
   (void)message::send(*neighbour_, message::srq_limit, index);
+}
+void NeighbourPeer::report_withheld(rnic::Qpn theirs, std::uint32_t number) {
+  (void)message::send(*neighbour_, message::withheld, theirs.value(), number);
 }
 void NeighbourPeer::report_closed(rnic::Qpn theirs) {
   (void)message::send(*neighbour_, message::qp_closed, theirs.value());

@@ -33,6 +33,7 @@ class OwnPeer final : public rnic::Peer {
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs, rnic::Fault fault) override;
   void report_srq_limit(std::uint32_t srq_index) override;
+  void report_withheld(rnic::Qpn theirs, std::uint32_t message) override;
   void report_closed(rnic::Qpn theirs) override;
   void return_receive(const TakenFrom& taken) override;
 
@@ -67,6 +68,7 @@ class NeighbourPeer final : public rnic::Peer {
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs, rnic::Fault fault) override;
   void report_srq_limit(std::uint32_t srq_index) override;
+  void report_withheld(rnic::Qpn theirs, std::uint32_t message) override;
   void report_closed(rnic::Qpn theirs) override;
   void return_receive(const TakenFrom& taken) override;
 

@@ -181,11 +181,14 @@ void Stream::close() {
   if (listener_) listener_->stop();
 }
 
-void Stream::leave() {
-  std::unique_lock hold(mutex_, std::try_to_lock);  // another thread may have been stopped in here
-  if (!hold || phase_ != Phase::connected || peer_notified_) return;
+Stream::Leaving Stream::leave() {
+  std::unique_lock hold(mutex_, std::try_to_lock);
+  if (!hold) return Leaving::in_use;
+  if (phase_ != Phase::connected) return Leaving::over;
   progress();
-  if (!pipe_->broken() && !lost_) peer_notified_ = pipe_->send_control(Control::disconnect);
+  if (pipe_->broken() || lost_) return Leaving::over;
+  peer_notified_ = peer_notified_ || pipe_->send_control(Control::disconnect);
+  return peer_notified_ && pipe_->all_sent() ? Leaving::over : Leaving::under_way;
 }
 
 short Stream::locked_ready(short events) {

@@ -39,8 +39,11 @@ class Stream final : public Socket, private Listener::Owner {
   int unmap(void* buffer, std::size_t size) override;
   Result<std::size_t> write_mapped(Pieces from, std::uint64_t offset, int flags) override;
 
-  // The process ends: tells the peer, waits for nothing.
-  void leave();
+  // The process ends. Sends the end of the stream, and waits for nothing: call again until it is over, which
+  // it is once the peer has taken all that was sent, or is gone. in_use: a call of the program's has the
+  // mutex, maybe one that a signal's handler interrupted and that never ends.
+  enum class Leaving : std::uint8_t { over, under_way, in_use };
+  Leaving leave();
 
  private:
   enum class Phase : std::uint8_t { fresh, bound, listening, resolving, connecting, connected, failed };

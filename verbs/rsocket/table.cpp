@@ -2,19 +2,39 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "verbs/rsocket/stream.hpp"
 
 namespace weir::rsocket {
 namespace {
 
-// As with a killed process nobody would tell the peers that this one ended well; close() does, for each.
+// How long the end of a process waits for its peers to take what was sent, all of them together, as close()
+// does for one; and for calls that are under way.
+constexpr std::chrono::seconds longest_leave{5};
+constexpr std::chrono::milliseconds longest_call{50};
+
+// As with a killed process, nobody would tell the peers that this one ended well; close() does, for each.
+// What follows at exit() ends the connections themselves, and such a message can overtake bytes that are
+// still on their way: a peer that has it first reports a reset.
 void leave_all() {
-  for (const auto& socket : all_sockets()) {
-    if (auto* stream = dynamic_cast<Stream*>(socket.get())) stream->leave();
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds pause{1};
+  auto left = all_sockets();
+  const auto start = Clock::now();
+  for (;;) {
+    const auto waited = Clock::now() - start;
+    std::erase_if(left, [&](const SocketPtr& socket) {
+      auto* stream = dynamic_cast<Stream*>(socket.get());
+      const auto now = stream != nullptr ? stream->leave() : Stream::Leaving::over;
+      return now == Stream::Leaving::over || (now == Stream::Leaving::in_use && waited >= longest_call);
+    });
+    if (left.empty() || waited >= longest_leave) return;
+    std::this_thread::sleep_for(pause);
   }
 }
 

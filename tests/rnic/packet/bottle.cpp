@@ -200,6 +200,7 @@ std::vector<Operation> random_operations(std::mt19937_64& random, std::size_t co
     op.length = sizes[below(below(4) == 0 ? std::size(sizes) : std::size(sizes) - 2)];
     op.solicited = below(2) != 0 && op.opcode != SendOpcode::rdma_write && op.opcode != SendOpcode::rdma_read;
     op.in_pieces = below(2) != 0;
+    op.signaled = below(2) != 0;
     op.imm = static_cast<std::uint32_t>(random());
     const bool fetches = op.opcode == SendOpcode::rdma_read || op.opcode == SendOpcode::compare_and_swap ||
                          op.opcode == SendOpcode::fetch_and_add;

@@ -40,6 +40,7 @@ struct Operation {
   std::uint64_t compare_add = 0, swap = 0;
   std::uint32_t rkey = exposed_key;
   std::uint32_t srqn = 0;  // XRC: each SRQ has a key of its own for the exposed memory (End::key_of)
+  bool signaled = true;
 };
 
 struct Options {

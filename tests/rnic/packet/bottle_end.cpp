@@ -74,8 +74,8 @@ void End::post(End& other, const Operation& op) {
 WcStatus End::look_up(std::uint32_t wqe, WorkRequest& request, Gather& pieces) {
   const Operation& op = operations.at(wqe);
   const std::uint32_t rkey = op.rkey == exposed_key ? key_of(op.srqn) : op.rkey;
-  request = {op.opcode, op.solicited,   op.fence, op.imm, exposed_at + op.remote,
-             rkey,      op.compare_add, op.swap,  op.srqn};
+  request = {op.opcode, op.solicited,   op.fence, op.imm,  exposed_at + op.remote,
+             rkey,      op.compare_add, op.swap,  op.srqn, op.signaled};
   std::byte* at = memory.data() + op.local;
   for (std::size_t left = op.length; left > 0;) {
     const std::size_t size = op.in_pieces && pieces.count + 1 < max_sge ? (left + 2) / 3 : left;

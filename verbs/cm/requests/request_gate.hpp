@@ -33,6 +33,11 @@ class RequestGate {
   void closed() { --half_open_; }
   bool crowded() const { return half_open_ >= free_half_open; }
 
+  // What nobody here knows is answered, so that a peer whose program has ended hears so; of unproved
+  // addresses that many a second, as each answer costs more than all the rest of a forged message.
+  static constexpr int answers_per_second = 1'000, answers_at_once = 100;
+  bool may_answer_for_nobody(link::Clock::time_point now);
+
  private:
   struct Copy {
     std::uint32_t mark = 0;  // of its hash
@@ -44,6 +49,7 @@ class RequestGate {
 
   const hash::SipKey key_;
   int half_open_ = 0;
+  link::Clock::time_point answers_paid_until_{};
   std::vector<Copy> first_copies_;  // made when it is first needed
 };
 

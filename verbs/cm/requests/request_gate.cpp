@@ -1,5 +1,6 @@
-#include "verbs/cm/request_gate.hpp"
+#include "verbs/cm/requests/request_gate.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 namespace weir::cm {
@@ -31,6 +32,15 @@ bool RequestGate::admits(const CmMessage& request, link::Clock::time_point now) 
   if (!known) copy = {mark, now_ms};
   if (!crowded()) return true;
   return known && age_ms >= soonest_repeat.count() && half_open_ < max_half_open;
+}
+
+bool RequestGate::may_answer_for_nobody(link::Clock::time_point now) {
+  constexpr std::chrono::nanoseconds each =
+      std::chrono::nanoseconds(std::chrono::seconds(1)) / answers_per_second;
+  const auto paid_until = std::max(answers_paid_until_, now) + each;
+  if (paid_until > now + answers_at_once * each) return false;
+  answers_paid_until_ = paid_until;
+  return true;
 }
 
 }  // namespace weir::cm
