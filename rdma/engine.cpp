@@ -228,8 +228,9 @@ void Engine::watch(Watch& watched) {
 
 void Engine::on_device_signal(Device& device) {
   ++stats_.wake_ups;
-  device.channel().drain();
-  kick();
+  device.channel().take_event();
+  busy_ = true;
+  if (!shut_down_ && !std::exchange(polling_, true)) poll_round();
 }
 
 void Engine::on_cm_events() {
@@ -321,6 +322,10 @@ bool Engine::poll_for_a_while() {
   const waiting::Turn turn(now());
   run_notifications();
   int batches = 0;
+  if (settings_.idle_spin == std::chrono::microseconds::zero()) {
+    poll_once();
+    return false;  // fell_asleep() looks once more anyway
+  }
   const int most_tries = policy_.contended() ? 1 : settings_.spin_tries;
   for (int tries = 0; tries < most_tries;) {
     if (!poll_once()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <asio/error.hpp>
 #include <asio/post.hpp>
-#include <map>
 #include <utility>
 
 #include "rdma/engine.hpp"
@@ -17,9 +16,9 @@ Arrivals::Arrivals(Engine& engine, Make make, std::uint32_t backlog)
 
 Arrivals::~Arrivals() {
   cancel();
-  for (ConnectionLife* connection : accepting_) {
-    connection->forget_events();
-    connection->abandon();
+  for (const Accepting& each : accepting_) {
+    each.connection->forget_events();
+    each.connection->abandon();
   }
   for (ConnectionLife* connection : ready_) connection->abandon();
   engine_.listener_closed();
@@ -67,24 +66,23 @@ std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
   return number;
 }
 
-// If the queue is full, drops the oldest connection of the address that has most half open, as long as the
-// newcomer's address has fewer. Otherwise drops the oldest of all, once it has had its time, as a TCP stack
-// does under a flood.
-void Arrivals::drop_half_open_for(const asio::ip::address& newcomer) {
+// If no source has more half open than the newcomer's would have, one leaves once it has had its time, as in
+// a TCP stack under a flood.
+void Arrivals::drop_half_open_for(const Trespasses::Source& newcomer) {
   constexpr std::chrono::seconds min_time{1};
-  if (accepting_.empty()) return;
-  std::map<asio::ip::address, std::size_t> half_open;
-  for (const ConnectionLife* connection : accepting_) ++half_open[connection->remote().address()];
-  const std::size_t newcomers = half_open[newcomer] + 1;
-  const auto greediest =
-      std::ranges::max_element(half_open, {}, [](const auto& each) { return each.second; });
-  auto dropped = accepting_.begin();
-  if (greediest->second > newcomers)
-    dropped = std::ranges::find(accepting_, greediest->first,
-                                [](const ConnectionLife* each) { return each->remote().address(); });
-  else if (engine_.now() < accepting_.front()->accepted_at() + min_time)
-    return;
-  (*dropped)->end(Errc::unreachable, "the peer did not complete the connection, and others wait");
+  const auto* dropped = half_open_.taken_by(newcomer);
+  if (dropped == nullptr) {
+    dropped = half_open_.first_to_leave();
+    if (dropped == nullptr || engine_.now() < dropped->second->accepted_at() + min_time) return;
+  }
+  dropped->second->end(Errc::unreachable, "the peer did not complete the connection, and others wait");
+}
+
+void Arrivals::no_longer_half_open(const ConnectionLife& connection) {
+  const auto found = std::ranges::find(accepting_, &connection, &Accepting::connection);
+  if (found == accepting_.end()) return;
+  half_open_.leave(found->place);
+  accepting_.erase(found);
 }
 
 void Arrivals::on_request(CmId id, const CmEvent& request) {
@@ -93,7 +91,8 @@ void Arrivals::on_request(CmId id, const CmEvent& request) {
     rdma_reject(id.get(), nullptr, 0);
     return;
   }
-  if (!finishing_ && accepting_.size() + ready_.size() >= backlog_) drop_half_open_for(id.remote().address());
+  const Trespasses::Source source = Trespasses::source_of(id.remote());
+  if (!finishing_ && accepting_.size() + ready_.size() >= backlog_) drop_half_open_for(source);
   if (finishing_ || accepting_.size() + ready_.size() >= backlog_) {
     ++rejected_;
     rdma_reject(id.get(), nullptr, 0);
@@ -110,16 +109,16 @@ void Arrivals::on_request(CmId id, const CmEvent& request) {
     (*connection)->abandon();
     return;
   }
-  accepting_.push_back(*connection);
+  accepting_.push_back({*connection, half_open_.enter(source, *connection)});
 }
 
 void Arrivals::failed(ConnectionLife& connection) {
-  std::erase(accepting_, &connection);
+  no_longer_half_open(connection);
   end_if_finished();
 }
 
 void Arrivals::ready(ConnectionLife& connection) {
-  std::erase(accepting_, &connection);
+  no_longer_half_open(connection);
   if (waiting_.empty()) {
     ready_.push_back(&connection);
     return;

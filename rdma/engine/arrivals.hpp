@@ -3,8 +3,8 @@
 //
 // Each request is accepted at once; the backlog bounds connections being established and connections waiting
 // to be taken together. Beyond it, a request takes the place of a connection that its peer has left half
-// open: of an address that has more of them than the request's, or one that is a second old. Otherwise it is
-// rejected. A half-open connection ends after ten seconds anyway.
+// open: of an address that has more of them than the request's, or one that is a second old (waiting/shares).
+// Otherwise it is rejected. A half-open connection ends after ten seconds anyway.
 // Threading: the engine's thread.
 #pragma once
 
@@ -16,7 +16,9 @@
 
 #include "rdma/engine/connection_life.hpp"
 #include "rdma/engine/io_op.hpp"
+#include "rdma/engine/trespass.hpp"
 #include "rdma/verbs/cm.hpp"
+#include "waiting/shares.hpp"
 
 namespace weir::rdma {
 
@@ -58,14 +60,21 @@ class Arrivals final : public AcceptedEvents {
     std::uint64_t number;
     AcceptOpPtr op;
   };
+  using HalfOpen = waiting::Shares<Trespasses::Source, ConnectionLife*>;
+  struct Accepting {
+    ConnectionLife* connection;
+    HalfOpen::Number place;
+  };
   void abort(AcceptOpPtr op);
   void end_if_finished();
-  void drop_half_open_for(const asio::ip::address& newcomer);
+  void drop_half_open_for(const Trespasses::Source& newcomer);
+  void no_longer_half_open(const ConnectionLife& connection);
 
   Engine& engine_;
   Make make_;
   const std::uint32_t backlog_;
-  std::vector<ConnectionLife*> accepting_;
+  std::vector<Accepting> accepting_;
+  HalfOpen half_open_;  // the same, by source
   std::deque<ConnectionLife*> ready_;
   std::deque<Waiting> waiting_;  // by number
   std::uint64_t next_number_ = 0;

@@ -36,13 +36,15 @@ class Trespasses {
   bool is_shut(const Endpoint& remote, Time now);
   std::uint64_t total() const;
 
- private:
+  // What is counted as one: an IPv4 address, or a /64 network of IPv6.
   using Source = std::array<unsigned char, 16>;
+  static Source source_of(const Endpoint& remote);
+
+ private:
   struct Tries {
     std::uint32_t count = 0;
     Time last, told, shut_until;
   };
-  static Source source_of(const Endpoint& remote);
   Tries& tries_of(const Source& source, Time now);
 
   mutable std::mutex mutex_;

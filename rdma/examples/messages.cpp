@@ -60,13 +60,15 @@ int main(int argc, char** argv) try {
       rdma::ChannelAcceptor::listen(**engine, {asio::ip::make_address(argc > 1 ? argv[1] : "127.0.0.1"), 0});
   if (!acceptor) return std::fprintf(stderr, "%s\n", acceptor.error().what.c_str()), 1;
 
-  bool failed = false;
-  const auto check = [&failed](const std::exception_ptr& error) { failed |= error != nullptr; };
+  // Thrown from io.run(): if one end fails, the other may wait for it.
+  const auto check = [](const std::exception_ptr& error) {
+    if (error) std::rethrow_exception(error);
+  };
   const rdma::Endpoint address = acceptor->local_endpoint();
   asio::co_spawn(io, serve_one(std::move(*acceptor)), check);
   asio::co_spawn(io, talk(**engine, address), check);
   io.run();  // returns when both channels are closed
-  return failed ? 1 : 0;
+  return 0;
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

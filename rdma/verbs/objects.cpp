@@ -63,10 +63,10 @@ Result<CompletionChannel> CompletionChannel::create(ibv_context* device) {
   return channel;
 }
 
-void CompletionChannel::drain() {
+void CompletionChannel::take_event() {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
-  while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
+  if (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
 }
 
 Result<SharedReceiveQueue> SharedReceiveQueue::create(const ProtectionDomain& pd, std::uint32_t depth) {

@@ -82,8 +82,8 @@ class CompletionChannel {
   static Result<CompletionChannel> create(ibv_context* device);
   int fd() const { return channel_->fd; }
   ibv_comp_channel* get() const { return channel_.get(); }
-  // Takes every pending event and acknowledges it.
-  void drain();
+  // Takes one pending event, if there is one, and acknowledges it; with more the descriptor stays readable.
+  void take_event();
 
  private:
   struct Release {

@@ -49,6 +49,7 @@ class Neighbour final : public link::Neighbour {
 
 class SteppedLink final : public link::SameHostLink {
  public:
+  explicit SteppedLink(std::string directory = {}) : directory_(std::move(directory)) {}
   link::Slot slot() const override { return 1; }
   const std::string& directory() const override { return directory_; }
   int number_descriptor() const override { return -1; }
@@ -114,7 +115,7 @@ class Port final : public verbs::ManagementPort {
   link::Result<void> open_port() override { return {}; }
   void on_management(Handler handler) override { arrive = std::move(handler); }
   void send_management(const verbs::ManagementRoute& to, std::span<const std::byte> mad) override {
-    EXPECT_EQ(to.source, ours);
+    EXPECT_EQ(to.source, own);
     sent.push_back({to.destination, to.process, {mad.begin(), mad.end()}});
   }
   std::unique_ptr<link::PortProbe> ask(const verbs::ManagementRoute& to,
@@ -142,13 +143,14 @@ class Port final : public verbs::ManagementPort {
   void count_dropped(rnic::Dropped why) override { ++dropped[why]; }
   bool leads_to(const verbs::GidBytes&) override { return true; }
   std::uint8_t path_mtu(const verbs::GidBytes&) override { return IBV_MTU_1024; }
-  std::uint32_t scope_of(const verbs::GidBytes& own) override { return own[0] == 0xfe ? 7 : 0; }
+  std::uint32_t scope_of(const verbs::GidBytes& at) override { return at[0] == 0xfe ? 7 : 0; }
 
   struct Sent {
     IpBytes to;
     std::uint64_t process = 0;
     std::vector<std::byte> mad;
   };
+  IpBytes own = ours;
   std::vector<Sent> sent;
   bool occupied = true;  // every slot
   int dials = 0;         // that each slot may get; 0: any number

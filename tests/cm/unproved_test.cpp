@@ -8,7 +8,7 @@
 
 #include "stepped_port.hpp"
 #include "verbs/cm/packet_carrier.hpp"
-#include "verbs/cm/request_gate.hpp"
+#include "verbs/cm/requests/request_gate.hpp"
 
 namespace weir::cm {
 namespace {
@@ -203,6 +203,14 @@ TEST_F(Gate, admits_nothing_beyond_its_limit) {
   EXPECT_FALSE(asks(1, milliseconds(40)));
   gate.closed();
   EXPECT_TRUE(asks(1, milliseconds(80)));
+}
+
+TEST_F(Gate, answers_for_nobody_a_bounded_number_of_times) {
+  int answers = 0;
+  for (int i = 0; i < 20'000; ++i)
+    answers += gate.may_answer_for_nobody(begin + std::chrono::microseconds(50 * i)) ? 1 : 0;
+  EXPECT_GE(answers, RequestGate::answers_per_second);
+  EXPECT_LE(answers, RequestGate::answers_per_second + RequestGate::answers_at_once);
 }
 
 TEST_F(Gate, admits_an_honest_repeat_under_a_flood_of_first_copies) {
