@@ -10,6 +10,7 @@ namespace {
 
 bool is_about(const Fault& fault, Call call) {
   if (fault.act == Act::complete) return call == Call::completion;
+  if (fault.act == Act::qp_error) return call == Call::polled && !begins_by_itself(fault);
   return fault.act == Act::refuse && fault.where.call == call;
 }
 
@@ -46,6 +47,13 @@ std::optional<std::uint64_t> CallFaults::judge(Call call, std::uint64_t qp, std:
     return fault.amount;
   }
   return std::nullopt;
+}
+
+void CallFaults::fired(std::size_t index, std::uint64_t qp, std::uint64_t now_ns) {
+  Tally& tally = tallies_[index];
+  ++tally.met;
+  ++tally.fired;
+  if (tally.firings.size() < remembered_) tally.firings.push_back({now_ns, Call::polled, qp, 0});
 }
 
 }  // namespace weir::faults

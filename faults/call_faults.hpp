@@ -18,7 +18,7 @@ class CallFaults {
     std::uint64_t at_ns = 0;
     Call call{};
     std::uint64_t qp = 0;      // by order of creation; 0: the call is about none
-    std::uint64_t number = 0;  // of the calls that met the conditions, from 1
+    std::uint64_t number = 0;  // of the calls that met the conditions, from 1; 0: it was no call
   };
   struct Tally {
     std::uint64_t met = 0, fired = 0;
@@ -31,6 +31,9 @@ class CallFaults {
   bool concern(Call call) const;
   // What it returns (an errno, or the status of a completion) instead of its own; nullopt: its own.
   std::optional<std::uint64_t> judge(Call call, std::uint64_t qp, std::uint64_t now_ns);
+
+  // That fault began by itself, and ended that queue pair.
+  void fired(std::size_t fault, std::uint64_t qp, std::uint64_t now_ns);
 
   std::span<const Tally> tallies() const { return tallies_; }
 

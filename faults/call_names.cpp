@@ -6,11 +6,12 @@
 namespace weir::faults {
 namespace {
 
-constexpr CallName calls[] = {
-    {"ibv_alloc_pd", Call::alloc_pd},   {"ibv_create_cq", Call::create_cq},
-    {"ibv_create_qp", Call::create_qp}, {"ibv_modify_qp", Call::modify_qp},
-    {"ibv_post_recv", Call::post_recv}, {"ibv_post_send", Call::post_send},
-    {"ibv_reg_mr", Call::reg_mr},
+constexpr CallName known_calls[] = {
+    {"ibv_alloc_pd", Call::alloc_pd},       {"ibv_create_cq", Call::create_cq},
+    {"ibv_create_qp", Call::create_qp},     {"ibv_modify_qp", Call::modify_qp},
+    {"ibv_post_recv", Call::post_recv},     {"ibv_post_send", Call::post_send},
+    {"ibv_reg_mr", Call::reg_mr},           {"ibv_start_poll", Call::start_poll},
+    {"ibv_wr_complete", Call::wr_complete},
 };
 
 constexpr NumberName errors[] = {
@@ -31,13 +32,13 @@ constexpr NumberName statuses[] = {
 
 }  // namespace
 
-std::span<const CallName> call_names() { return calls; }
+std::span<const CallName> call_names() { return known_calls; }
 std::span<const NumberName> error_names() { return errors; }
 std::span<const NumberName> status_names() { return statuses; }
 
 std::string_view name_of(Call call) {
-  const auto found = std::ranges::find(calls, call, &CallName::call);
-  return found != std::end(calls) ? found->name : "completion";
+  const auto found = std::ranges::find(known_calls, call, &CallName::call);
+  return found != std::end(known_calls) ? found->name : "completion";
 }
 
 }  // namespace weir::faults

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <expected>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,16 +29,5 @@ struct Mistake {
 std::string text_of(const Mistake& mistake);
 
 std::expected<Plan, Mistake> read_plan(std::string_view text);
-
-// For `weir faults list`.
-struct KindOfFault {
-  std::string_view name, what, example;
-};
-std::span<const KindOfFault> kinds_of_faults();
-// What can follow the name of a fault.
-struct Condition {
-  std::string_view name, what, example;
-};
-std::span<const Condition> conditions();
 
 }  // namespace weir::faults

@@ -36,6 +36,14 @@ std::uint64_t PacketFaults::order_of(std::uint32_t qpn) const {
   return found != queue_pairs_.end() ? found->second.order : 0;
 }
 
+std::vector<std::uint32_t> PacketFaults::queue_pairs_in(const std::optional<Range>& orders) const {
+  std::vector<std::uint32_t> numbers;
+  for (const auto& [qpn, queue_pair] : queue_pairs_)
+    if (holds(orders, queue_pair.order)) numbers.push_back(qpn);
+  std::ranges::sort(numbers, {}, [&](std::uint32_t qpn) { return order_of(qpn); });
+  return numbers;
+}
+
 // nullopt: no packet of one of our queue pairs.
 std::optional<Firing> PacketFaults::seen(const Passing& packet, std::uint64_t now_ns) {
   const auto headers = headers_of(packet.bytes);
@@ -46,7 +54,8 @@ std::optional<Firing> PacketFaults::seen(const Passing& packet, std::uint64_t no
                 .qpn = out ? packet.own_qpn : headers->destination,
                 .psn = headers->psn,
                 .headers = *headers,
-                .bytes = packet.bytes.size()};
+                .bytes = packet.bytes.size(),
+                .own_gid = packet.own_gid};
   const bool management = headers->destination == management_qpn;
   if (management) firing.qpn = management_qpn;
   const auto found = queue_pairs_.find(firing.qpn);
@@ -67,6 +76,7 @@ bool PacketFaults::meets(const Where& wanted, const Firing& packet) {
   if (wanted.until_ns && packet.at_ns >= *wanted.until_ns) return false;
   if (wanted.direction && *wanted.direction != packet.direction) return false;
   if (wanted.kind && !packet_kinds()[*wanted.kind].is(packet.headers)) return false;
+  if (wanted.gid && (!packet.own_gid || !wanted.gid->has(*packet.own_gid))) return false;
   return holds(wanted.qp, packet.qp) && holds(wanted.psn, packet.psn);
 }
 
@@ -80,8 +90,8 @@ std::size_t PacketFaults::HashOf::operator()(const Identity& of) const {
 std::uint64_t PacketFaults::draw(const Identity& packet, std::uint64_t hits) const {
   const auto known = queue_pairs_.find(packet.qpn);
   const std::uint64_t order = known != queue_pairs_.end() ? known->second.order : management_qp;
-  const std::uint64_t who = order << 2 | std::uint64_t{packet.direction} << 1 | packet.response;
-  return mixed(mixed(mixed(mixed(plan_.seed) ^ packet.fault) ^ who) ^
+  const std::uint64_t stream = order << 2 | std::uint64_t{packet.direction} << 1 | packet.response;
+  return mixed(mixed(mixed(mixed(plan_.seed) ^ packet.fault) ^ stream) ^
                (std::uint64_t{packet.psn} << 32 | hits));
 }
 
@@ -117,11 +127,14 @@ Verdict PacketFaults::judge(const Passing& passing, std::uint64_t now_ns) {
   for (std::size_t i = 0; i < plan_.faults.size() && !verdict.drop; ++i) {
     const Fault& fault = plan_.faults[i];
     if (!is_about_packets(fault.act) || !meets(fault.where, *packet)) continue;
+    if (fault.act == Act::alter && !payload_of(passing.bytes)) continue;
+    if (fault.act == Act::pause && passing.direction == Direction::in) continue;
     ++tallies_[i].met;
     if (!fires(i, *packet)) continue;
     count(i, *packet);
     switch (fault.act) {
       case Act::drop:
+      case Act::gid_gone:
       case Act::down:
         verdict.drop = true;
         break;
@@ -132,17 +145,26 @@ Verdict PacketFaults::judge(const Passing& passing, std::uint64_t now_ns) {
         verdict.corrupt = true;
         verdict.drawn = mixed(mixed(plan_.seed ^ i) ^ tallies_[i].fired);
         break;
+      case Act::alter:
+        verdict.alter = true;
+        verdict.drawn = mixed(mixed(plan_.seed ^ i) ^ tallies_[i].fired);
+        break;
       case Act::delay:
         verdict.delay_ns += fault.amount;
         break;
       case Act::reorder:
         verdict.overtaken_by += fault.amount;
         break;
+      case Act::pause:
+        verdict.paused = true;
+        break;
       case Act::mark:
         verdict.mark = true;
         break;
+      case Act::rnr:
       case Act::refuse:
       case Act::complete:
+      case Act::qp_error:
       case Act::kill:
       case Act::stop:
         break;  // about no packets

@@ -24,17 +24,21 @@ struct Passing {
   Direction direction = Direction::out;
   std::uint32_t own_qpn = 0;         // ignored for one that arrives: its headers say it
   std::span<const std::byte> bytes;  // from the BTH on
+  // The index of our own address, its source if it leaves, else its destination; nullopt: not known.
+  std::optional<std::uint64_t> own_gid = {};
 };
 
 // What is to happen to it.
 struct Verdict {
-  bool drop = false, corrupt = false, mark = false;
+  bool drop = false, corrupt = false, alter = false, mark = false;
   std::uint64_t copies = 0;        // further ones
   std::uint64_t delay_ns = 0;      // 0: none
   std::uint64_t overtaken_by = 0;  // packets of its queue pair and direction; 0: none
-  std::uint64_t drawn = 0;         // for choosing the bit to corrupt
+  bool paused = false;             // waits until no pause is in force
+  std::uint64_t drawn = 0;         // for choosing the bit to change
   bool is_untouched() const {
-    return !drop && !corrupt && !mark && copies == 0 && delay_ns == 0 && overtaken_by == 0;
+    return !drop && !corrupt && !alter && !mark && copies == 0 && delay_ns == 0 && overtaken_by == 0 &&
+           !paused;
   }
 };
 
@@ -47,6 +51,7 @@ struct Firing {
   std::uint32_t psn = 0;  // counted from the first
   Headers headers;
   std::size_t bytes = 0;
+  std::optional<std::uint64_t> own_gid = {};
 };
 
 class PacketFaults {
@@ -68,6 +73,9 @@ class PacketFaults {
 
   // The order in which the program made that queue pair; 0: it did not.
   std::uint64_t order_of(std::uint32_t qpn) const;
+
+  // Those that the program made, whose order is within that range; nullopt: all.
+  std::vector<std::uint32_t> queue_pairs_in(const std::optional<Range>& orders) const;
 
   Verdict judge(const Passing& packet, std::uint64_t now_ns);
 

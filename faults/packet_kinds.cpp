@@ -119,6 +119,13 @@ std::optional<Headers> headers_of(std::span<const std::byte> bytes) {
   return headers;
 }
 
+std::optional<std::span<const std::byte>> payload_of(std::span<const std::byte> from_bth) {
+  if (from_bth.size() < wire::icrc_bytes) return std::nullopt;
+  const auto packet = wire::parse_transport(from_bth.first(from_bth.size() - wire::icrc_bytes));
+  if (!packet || packet->payload.empty()) return std::nullopt;
+  return packet->payload;
+}
+
 std::span<const PacketKind> packet_kinds() { return kinds; }
 
 bool is_response(const Headers& packet) {

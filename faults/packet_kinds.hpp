@@ -19,6 +19,9 @@ struct Headers {
 // nullopt: too short for a BTH.
 std::optional<Headers> headers_of(std::span<const std::byte> from_bth);
 
+// Where its payload is, in a packet from the BTH to the ICRC; nullopt: it has none.
+std::optional<std::span<const std::byte>> payload_of(std::span<const std::byte> from_bth);
+
 struct PacketKind {
   std::string_view name, what;
   bool (*is)(const Headers&);

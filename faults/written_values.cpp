@@ -6,22 +6,23 @@
 
 namespace weir::faults {
 
-std::expected<std::uint64_t, std::string> number(std::string_view word, std::uint64_t most) {
+std::expected<std::uint64_t, std::string> number(std::string_view word, std::uint64_t max_value) {
   std::uint64_t value = 0;
   const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
   if (word.empty() || read.ec != std::errc{} || read.ptr != word.data() + word.size())
     return std::unexpected("wants a number, not '" + std::string(word) + "'");
-  if (value > most) return std::unexpected("is at most " + std::to_string(most));
+  if (value > max_value) return std::unexpected("is at most " + std::to_string(max_value));
   return value;
 }
 
-std::expected<Range, std::string> range(std::string_view word, std::uint64_t least, std::uint64_t most) {
+std::expected<Range, std::string> range(std::string_view word, std::uint64_t min_value,
+                                        std::uint64_t max_value) {
   const std::size_t dots = word.find("..");
-  const auto first = number(word.substr(0, dots), most);
+  const auto first = number(word.substr(0, dots), max_value);
   if (!first) return std::unexpected(first.error() + (dots == word.npos ? " or a range like 5..9" : ""));
-  const auto last = dots == word.npos ? first : number(word.substr(dots + 2), most);
+  const auto last = dots == word.npos ? first : number(word.substr(dots + 2), max_value);
   if (!last) return std::unexpected(last.error());
-  if (*first < least) return std::unexpected("counts from " + std::to_string(least));
+  if (*first < min_value) return std::unexpected("counts from " + std::to_string(min_value));
   if (*last < *first) return std::unexpected("is a range that ends before it begins");
   return Range{*first, *last};
 }

@@ -11,9 +11,10 @@
 
 namespace weir::faults {
 
-std::expected<std::uint64_t, std::string> number(std::string_view word, std::uint64_t most);
+std::expected<std::uint64_t, std::string> number(std::string_view word, std::uint64_t max_value);
 // "5", or "5..9".
-std::expected<Range, std::string> range(std::string_view word, std::uint64_t least, std::uint64_t most);
+std::expected<Range, std::string> range(std::string_view word, std::uint64_t min_value,
+                                        std::uint64_t max_value);
 // "80us", "1.5ms"; in nanoseconds.
 std::expected<std::uint64_t, std::string> duration(std::string_view word);
 // "0.01" or "1%".

@@ -29,9 +29,16 @@ TEST(CallFaults, conditions_choose_the_calls_that_fail) {
       {"refuse ENOMEM call=ibv_post_send nth=7", Call::post_send, "......x....."},
       {"refuse EINVAL call=ibv_reg_mr every=4 times=2", Call::reg_mr, "...x...x...."},
       {"refuse EAGAIN call=ibv_create_qp from=2us until=4us", Call::create_qp, "..xx........"},
+      {"refuse EIO call=ibv_start_poll nth=2", Call::start_poll, ".x.........."},
+      {"refuse ENOMEM call=ibv_wr_complete nth=2..3", Call::wr_complete, ".xx........."},
       {"refuse EIO call=ibv_post_send qp=2", Call::post_send, "............"},
       {"complete IBV_WC_RETRY_EXC_ERR qp=1 nth=3", Call::completion, "..x........."},
       {"complete IBV_WC_RETRY_EXC_ERR", Call::post_send, "............"},
+      {"qp-error qp=1 nth=3", Call::polled, "..x........."},
+      {"qp-error qp=2 nth=3", Call::polled, "............"},
+      {"qp-error nth=3 from=6us", Call::polled, "........x..."},
+      {"qp-error from=1us", Call::polled, "............"},
+      {"qp-error nth=3", Call::completion, "............"},
       {"drop", Call::post_send, "............"},
   };
   for (const Row& row : rows) EXPECT_EQ(of_twelve(row.text, row.call), row.expected) << row.text;

@@ -3,6 +3,7 @@
 
   faulty_programs.py WEIR     exit status 77: this machine permits no network namespaces
 """
+import json
 import os
 import re
 import signal
@@ -32,9 +33,9 @@ class FaultyPrograms(unittest.TestCase):
         self.folder = folder.name
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": f"{self.folder}/runtime"}
 
-    def run_pair(self, options, *program, packets="--packets", environment=None):
-        """Runs a server with packets and a client with `options`; returns the client, finished."""
-        server = subprocess.Popen([WEIR, "run", packets, "--gid", ADDRESS, "--", *program, "-p", str(PORT)], env=self.environment,
+    def run_pair(self, options, *program, server=("--packets",), environment=None):
+        """Runs a server with options of its own and a client with `options`; returns the client, finished."""
+        server = subprocess.Popen([WEIR, "run", *server, "--gid", ADDRESS, "--", *program, "-p", str(PORT)], env=self.environment,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until = time.monotonic() + SECONDS
@@ -81,6 +82,22 @@ class FaultyPrograms(unittest.TestCase):
         done = self.run_pair(["--fault", "drop qp=2"], "ibv_rc_pingpong", "-g", "0", "-n", "20")
         self.assertIn("drop qp=2: never fired: the program made 1 queue pair", done.stderr)
 
+    def test_json_has_a_line_for_each_program_with_faults(self):
+        file = f"{self.folder}/json"
+        done = self.run_pair(["--json", file, "--fault", "drop qp=1 psn=5; drop qp=2; drop program=other"], "ibv_rc_pingpong", "-g", "0", "-n", "20",
+                             server=["--json", file, "--fault", "mark program=ibv_*"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(file) as lines:
+            summaries = [json.loads(line) for line in lines]
+        self.assertEqual({summary["program"] for summary in summaries}, {"ibv_rc_pingpong"})
+        summary = next(each for each in summaries if each["faults"][0]["fault"] == "drop qp=1 psn=5")
+        self.assertEqual([(fault["fault"], fault["has_fired"]) for fault in summary["faults"]], [("drop qp=1 psn=5", True), ("drop qp=2", False)])
+        self.assertEqual(summary["faults"][0]["firings"][0]["psn"], 5)
+
+    def test_annotations_for_github_warn_of_faults_that_never_fired(self):
+        done = self.run_pair(["--fault", "drop qp=2"], "ibv_rc_pingpong", "-g", "0", "-n", "20", environment={"WEIR_FAULTS_ANNOTATIONS": "1"})
+        self.assertIn("::warning title=weir faults in ibv_rc_pingpong::drop qp=2: never fired: the program made 1 queue pair", done.stderr)
+
     def test_mistake_in_the_environment_keeps_the_nic_from_starting(self):
         done = subprocess.run([WEIR, "run", "--", "ibv_devinfo"], env={**self.environment, "WEIR_FAULT": "drop; dorp"},
                               capture_output=True, text=True, timeout=SECONDS)
@@ -109,6 +126,20 @@ class FaultyPrograms(unittest.TestCase):
         self.assertIn("Failed status remote access error (10)", done.stderr)
         self.assertIn("completion 5 of QP 1", done.stderr)
 
+    def test_queue_pair_in_error_ends_a_program_on_one_host_and_between_two(self):
+        for packets in ["--packets"], []:
+            done = self.run_pair([*packets, "--fault", "qp-error qp=1 nth=10"], "ibv_rc_pingpong", "-g", "0", "-n", "20", server=packets)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("qp-error qp=1 nth=10: fired 1 time", done.stderr)
+
+    def test_slow_receiver_delays_a_message_on_one_host_and_between_two(self):
+        for packets in ["--packets"], []:
+            done = self.run_pair([*packets, "--fault", "rnr 20ms qp=1 nth=5"], "ibv_rc_pingpong", "-g", "0", "-n", "20", server=packets)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"rnr 20ms qp=1 nth=5: fired 1 time\n +\d+\.\d+ s  message 5 to QP 1")
+            seconds = re.search(r"20 iters in ([\d.]+) seconds", done.stdout)
+            self.assertGreaterEqual(float(seconds.group(1)), 0.019, done.stdout)
+
     def test_port_that_goes_down_and_comes_back_is_told(self):
         watch = subprocess.Popen([WEIR, "run", "--fault", "down from=100ms until=200ms", "--", "stdbuf", "-oL", "ibv_asyncwatch"],
                                  env=self.environment, stdout=subprocess.PIPE, text=True)
@@ -123,6 +154,34 @@ class FaultyPrograms(unittest.TestCase):
                               env=self.environment, capture_output=True, text=True, timeout=SECONDS)
         self.assertRegex(done.stdout, r"state:\s+PORT_DOWN \(1\)")
         self.assertIn("down from=0s: fired; 0 packets lost", done.stderr)
+
+    def test_address_that_goes_and_comes_back_is_told(self):
+        watch = subprocess.Popen([WEIR, "run", "--fault", "gid-gone from=100ms until=200ms", "--", "stdbuf", "-oL", "ibv_asyncwatch"],
+                                 env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(watch.communicate)
+        self.addCleanup(watch.kill)
+        lines = [watch.stdout.readline() for _ in range(3)]
+        self.assertIn("IBV_EVENT_GID_CHANGE (18)", lines[1])
+        self.assertIn("IBV_EVENT_GID_CHANGE (18)", lines[2])
+
+    def test_connection_of_a_gone_address_ends_with_retry_exceeded(self):
+        done = self.run_pair(["--fault", "gid-gone gid=0 from=1s"], "ib_send_bw", "-x", "0", "-D", "3", "-s", "4096")
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stderr, r"gid-gone gid=0 from=1s: fired; \d+ packets lost")
+
+    def test_paused_port_sends_later_and_counts_the_time(self):
+        wait = "/sys/class/infiniband/weir0/ports/1/counters/port_xmit_wait"  # counts for programs that end after its first reader
+        script = f'cat {wait} > /dev/null; ibv_rc_pingpong -g 0 -n 20 "$@" && cat {wait} >&2'
+        done = self.run_pair(["--fault", "pause from=0s until=500ms"], "sh", "-c", script, "sh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"pause from=0s until=500ms: fired; \d+ packets? waited")
+        self.assertGreater(max(int(line) for line in done.stderr.splitlines() if line.isdigit()), 1000)
+
+    def test_altered_packet_passes_and_its_bytes_are_wrong(self):
+        for direction in "out", "in":
+            done = self.run_pair(["--fault", f"alter qp=1 psn=3 direction={direction} opcode=send"], "ibv_rc_pingpong", "-g", "0", "-n", "20", "-c")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("fired 1 time", done.stderr)
 
     def test_program_is_killed_with_a_report(self):
         watch = subprocess.run([WEIR, "run", "--fault", "kill from=50ms", "--", "ibv_asyncwatch"], env=self.environment,
@@ -163,7 +222,7 @@ def in_a_namespace():
 
 if __name__ == "__main__":
     if INSIDE in os.environ:
-        unittest.main(argv=sys.argv[:1], verbosity=2)
+        unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
     elif subprocess.run(["unshare", "-n", "true"] if os.geteuid() == 0 else ["unshare", "-Urn", "true"], capture_output=True).returncode:
         print("SKIPPED: this machine permits no network namespaces")
         sys.exit(SKIPPED)

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "faults/conditions.hpp"
+#include "faults/kinds_of_faults.hpp"
 #include "faults/packet_kinds.hpp"
 
 namespace weir::faults {
@@ -47,6 +49,7 @@ TEST(FaultLanguage, good_lines_say_what_they_mean) {
       {"duplicate", Act::duplicate, 1, [](const Where&) { return true; }},
       {"duplicate 2 qp=2..3", Act::duplicate, 2, [](const Where& p) { return p.qp == Range{2, 3}; }},
       {"corrupt", Act::corrupt, 0, [](const Where&) { return true; }},
+      {"alter", Act::alter, 0, [](const Where&) { return true; }},
       {"delay 80us", Act::delay, 80'000, [](const Where&) { return true; }},
       {"delay 3600s", Act::delay, 3'600'000'000'000, [](const Where&) { return true; }},
       {"reorder", Act::reorder, 1, [](const Where&) { return true; }},
@@ -57,6 +60,13 @@ TEST(FaultLanguage, good_lines_say_what_they_mean) {
        [](const Where& p) { return p.call == Call::post_send && p.nth == Range{7, 7}; }},
       {"complete IBV_WC_RETRY_EXC_ERR qp=1", Act::complete, 12,
        [](const Where& p) { return p.qp == Range{1, 1}; }},
+      {"pause from=1s", Act::pause, 0, [](const Where& p) { return !p.until_ns; }},
+      {"kill from=1s program=ib_*", Act::kill, 0, [](const Where&) { return true; }},
+      {"gid-gone gid=0..2 from=1s", Act::gid_gone, 0, [](const Where& p) { return p.gid == Range{0, 2}; }},
+      {"qp-error nth=3", Act::qp_error, 0, [](const Where& p) { return p.nth == Range{3, 3}; }},
+      {"qp-error qp=1 from=1s", Act::qp_error, 0, [](const Where& p) { return p.from_ns == 1'000'000'000u; }},
+      {"rnr", Act::rnr, 0, [](const Where&) { return true; }},
+      {"rnr 2ms qp=1 nth=3", Act::rnr, 2'000'000, [](const Where& p) { return p.nth == Range{3, 3}; }},
       {"kill from=1ms", Act::kill, 0, [](const Where& p) { return p.from_ns == 1'000'000u; }},
       {"stop from=1ms", Act::stop, 0, [](const Where& p) { return p.from_ns == 1'000'000u; }},
       {" \tdrop  qp=1 # a remark; drop", Act::drop, 0, [](const Where& p) { return p.qp.has_value(); }},
@@ -121,6 +131,13 @@ TEST(FaultLanguage, bad_lines_name_line_word_and_guess) {
       {"refuse ENOMEM call=ibv_post_sent", 1, "call=ibv_post_sent", "did you mean 'ibv_post_send'?"},
       {"refuse ENOMEM call=ibv_reg_mr psn=1", 1, "psn=1", "'psn' means nothing for 'refuse'"},
       {"complete IBV_WC_RETRY_EXC", 1, "IBV_WC_RETRY_EXC", "did you mean 'IBV_WC_RETRY_EXC_ERR'?"},
+      {"gid-gone gid=0", 1, "gid-gone", "'gid-gone' wants from="},
+      {"drop program=", 1, "program=", "wants a name"},
+      {"drop gid=0", 1, "gid=0", "'gid' means nothing for 'drop'"},
+      {"qp-error qp=1", 1, "qp-error", "wants nth= or from="},
+      {"qp-error nth=1 rate=1%", 1, "rate=1%", "'rate' means nothing for 'qp-error'"},
+      {"rnr 2", 1, "2", "wants a time like 80us"},
+      {"rnr psn=1", 1, "psn=1", "'psn' means nothing for 'rnr'"},
       {"drop call=ibv_reg_mr", 1, "call=ibv_reg_mr", "'call' means nothing for 'drop'"},
       {"seed", 1, "seed", "one number"},
       {"seed x", 1, "x", "wants a number"},
@@ -139,7 +156,10 @@ TEST(FaultLanguage, bad_lines_name_line_word_and_guess) {
 TEST(FaultLanguage, every_example_of_the_list_is_a_fault) {
   for (const auto& kind : kinds_of_faults()) (void)read_one(kind.example);
   for (const auto& condition : conditions())
-    (void)read_one((condition.name == "call" ? "refuse ENOMEM " : "drop ") + std::string(condition.example));
+    (void)read_one((condition.name == "call"  ? "refuse ENOMEM "
+                    : condition.name == "gid" ? "gid-gone from=1s "
+                                              : "drop ") +
+                   std::string(condition.example));
   for (const auto& kind : packet_kinds()) (void)read_one("drop opcode=" + std::string(kind.name));
 }
 
@@ -152,6 +172,22 @@ TEST(FaultLanguage, faults_know_their_line_and_text) {
   EXPECT_EQ(plan->faults[0].line, 2u);
   EXPECT_EQ(plan->faults[2].text, "mark");
   EXPECT_EQ(plan->faults[2].line, 4u);
+}
+
+TEST(FaultLanguage, faults_of_other_programs_and_hosts_are_left_out) {
+  const auto plan =
+      read_plan("drop; drop program=a; drop program=ib_*; drop host=h1; drop program=a host=h*");
+  ASSERT_TRUE(plan);
+  struct Row {
+    std::string_view program, host;
+    std::size_t kept;
+  };
+  for (const Row& row :
+       {Row{"a", "h1", 4}, Row{"a", "g1", 2}, Row{"ib_send_bw", "h2", 2}, Row{"aa", "g", 1}}) {
+    Plan kept = *plan;
+    keep_for(kept, row.program, row.host);
+    EXPECT_EQ(kept.faults.size(), row.kept) << row.program << " on " << row.host;
+  }
 }
 
 TEST(FaultLanguage, refuses_more_faults_than_max_faults) {

@@ -35,6 +35,43 @@ Verdict arrives(PacketFaults& faults, Operation operation, std::uint32_t psn, st
   return faults.judge({Direction::in, 0, bytes}, 0);
 }
 
+TEST(PacketFaults, packets_of_a_gone_address_are_lost) {
+  PacketFaults faults = faults_of("gid-gone gid=1 from=1us until=2us");
+  const Bytes bytes = packet_of(rc(Operation::send_only), peer, sq_psn);
+  const auto is_lost = [&](std::optional<std::uint64_t> gid, std::uint64_t now_ns) {
+    return faults.judge({Direction::out, first_qpn, bytes, gid}, now_ns).drop;
+  };
+  EXPECT_TRUE(is_lost(1, 1500));
+  EXPECT_FALSE(is_lost(0, 1500));
+  EXPECT_FALSE(is_lost(std::nullopt, 1500));
+  EXPECT_FALSE(is_lost(1, 500));
+  EXPECT_FALSE(is_lost(1, 2000));
+  EXPECT_EQ(faults.tallies()[0].fired, 1u);
+}
+
+TEST(PacketFaults, paused_port_sends_nothing_and_still_receives) {
+  PacketFaults faults = faults_of("pause from=1us until=2us");
+  const auto leaves_at = [&](std::uint64_t now_ns) {
+    return leaves(faults, Operation::send_only, sq_psn, first_qpn, 0, now_ns).paused;
+  };
+  EXPECT_FALSE(leaves_at(500));
+  EXPECT_TRUE(leaves_at(1500));
+  EXPECT_FALSE(leaves_at(2000));
+  const Bytes arriving = packet_of(rc(Operation::send_only), first_qpn, rq_psn);
+  EXPECT_TRUE(faults.judge({Direction::in, 0, arriving}, 1500).is_untouched());
+  EXPECT_EQ(faults.tallies()[0].fired, 1u);
+}
+
+TEST(PacketFaults, only_packets_with_a_payload_are_altered) {
+  PacketFaults faults = faults_of("alter");
+  EXPECT_FALSE(leaves(faults, Operation::send_only, sq_psn).alter) << "16 bytes: BTH and ICRC";
+  EXPECT_FALSE(leaves(faults, Operation::acknowledge, sq_psn).alter);
+  std::vector<std::byte> bytes(12 + 8 + 4);
+  std::ranges::copy(packet_of(rc(Operation::send_only), peer, sq_psn), bytes.begin());
+  EXPECT_TRUE(faults.judge({Direction::out, first_qpn, bytes}, 0).alter);
+  EXPECT_EQ(faults.tallies()[0].fired, 1u);
+}
+
 struct Row {
   std::string_view fault;
   bool out;
