@@ -60,7 +60,7 @@ bool Simulation::leads_there(const Flow& flow) const {
 void Simulation::leave_lost_nics() {
   std::vector<bool> left(nics_.size());
   const auto lost = [&](const Flow& flow) {
-    return flow.id != none && nics_of_[flow.source].size() > 1 && !leads_there(flow);
+    return (flow.id != none || flow.live) && nics_of_[flow.source].size() > 1 && !leads_there(flow);
   };
   for (const Flow& flow : flows_)
     if (lost(flow)) left[flow.nic] = true;
@@ -73,7 +73,7 @@ void Simulation::leave_lost_nics() {
   }
   for (std::uint32_t slot = 0; slot < flows_.size(); ++slot) {
     Flow& flow = flows_[slot];
-    if (flow.id == none || !left[flow.nic]) continue;
+    if ((flow.id == none && !flow.live) || !left[flow.nic]) continue;
     if (lost(flow)) flow.nic = choose_nic(flow);
     if (flow.place == Place::parked) continue;
     flow.place = Place::parked;

@@ -32,10 +32,12 @@ struct Flow {
   std::uint32_t on_wires = 0;  // packets of this flow, in both directions, that still exist
   Place place = Place::parked;
   std::uint8_t priority = 0;
-  bool arrived = false;       // completely, at the receiver
-  bool acknowledged = false;  // completely, at the sender
-  Ticks progress = 0;         // last acknowledgement of new data
-  double rate_bps = 0;        // what congestion control allows now
+  bool arrived : 1 = false;       // completely, at the receiver
+  bool acknowledged : 1 = false;  // completely, at the sender
+  // Of a queue pair of a running program (live/live_packets.hpp): see first_packet.
+  bool live : 1 = false;
+  Ticks progress = 0;   // last acknowledgement of new data
+  double rate_bps = 0;  // what congestion control allows now
   rnic::congestion::ReactionPoint reaction;
   // receiver
   rnic::congestion::GoBackNReceiver receiver;
@@ -44,6 +46,9 @@ struct Flow {
   // Packets from here on were neither dropped nor ignored behind a gap: to send one again is needless. An
   // observer's count, which neither end knows.
   std::uint32_t missed_below = 0;
+  // Of a live one: its packets, in order, and when its rate allows the next.
+  std::uint32_t first_packet = none, last_packet = none;
+  Ticks allowed = 0;
 
   void miss(std::uint32_t psn) {
     const std::uint32_t ahead = (psn - receiver.delivered()) & rnic::congestion::psn_mask;
@@ -51,6 +56,11 @@ struct Flow {
       missed_below = std::max(missed_below, receiver.delivered() + ahead + 1);
   }
 };
+
+// Until the next packet may leave behind one that takes `frame` bytes of its wire.
+inline Ticks wait_after(std::uint64_t frame, double rate_bps) {
+  return static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / rate_bps);
+}
 
 struct FlowResult {
   Ticks started = no_time;

@@ -196,6 +196,7 @@ Ticks Simulation::transmit_from_host(std::uint32_t port_index) {
 }
 
 void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t slot) {
+  if (flows_[slot].live) return send_live_packet(port_index, nic, slot);
   Flow& flow = flows_[slot];
   Port& port = net_.ports[port_index];
   flow.place = Place::parked;
@@ -233,21 +234,29 @@ void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t s
   put_on_wire(port, port_index, index);
 
   const double line_rate = nic.line_rate;
-  if (flow.reaction.limited()) {
-    flow.reaction.advance(net_.transport.dcqcn_parameters, net_.now, line_rate);
-    flow.reaction.on_sent(net_.transport.dcqcn_parameters, frame, line_rate);
-    flow.rate_bps = flow.reaction.rate();
-  }
+  advance_rate(flow, frame, line_rate);
   if (flow.sender.next() >= flow.packets || !flow.sender.window_open() || !window_open(flow, nic))
     return;  // an acknowledgement will make it ready again
-  if (flow.rate_bps < line_rate) {
-    const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate_bps);
-    flow.place = Place::paced;
-    nic.paced.emplace_back(net_.now + wait, slot);
-    std::push_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
-    return;
-  }
+  if (flow.rate_bps < line_rate) return pace(nic, slot, net_.now + wait_after(frame, flow.rate_bps));
   append_ready(nic, slot);
+}
+
+void Simulation::advance_rate(Flow& flow, std::uint64_t frame, double line_rate) {
+  if (!flow.reaction.limited()) return;
+  flow.reaction.advance(net_.transport.dcqcn_parameters, net_.now, line_rate);
+  flow.reaction.on_sent(net_.transport.dcqcn_parameters, frame, line_rate);
+  flow.rate_bps = flow.reaction.rate();
+}
+
+void Simulation::pace(Nic& nic, std::uint32_t slot, Ticks until) {
+  flows_[slot].place = Place::paced;
+  nic.paced.emplace_back(until, slot);
+  std::push_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
+}
+
+void Simulation::slow_down_by_notification(Flow& flow) {
+  flow.reaction.on_cnp(net_.transport.dcqcn_parameters, net_.now, nics_[flow.nic].line_rate);
+  flow.rate_bps = flow.reaction.rate();
 }
 
 void Simulation::free_if_over(std::uint32_t slot) {
@@ -264,6 +273,10 @@ void Simulation::packet_gone(std::uint32_t slot) {
 
 void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
   const Packet packet = net_.packets[index];
+  if (packet.kind == live_kind) {
+    if (packet.psn != 0) slow_down_by_notification(flows_[packet.psn - 1]);
+    return live_.arrived(index);
+  }
   if (by_acknowledgements(net_.transport.control)) arriving_ = net_.packets.report(index);
   net_.packets.give_back(index);
   if (packet.kind == static_cast<unsigned>(PacketKind::data))
@@ -336,9 +349,7 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
   const auto kind = static_cast<PacketKind>(packet.kind);
   if (flow.acknowledged) return;
   if (kind == PacketKind::cnp) {
-    const double line_rate = nics_[flow.nic].line_rate;
-    flow.reaction.on_cnp(net_.transport.dcqcn_parameters, net_.now, line_rate);
-    flow.rate_bps = flow.reaction.rate();
+    slow_down_by_notification(flow);
     return;
   }
   const std::uint32_t news =

@@ -12,21 +12,23 @@
 
 namespace weir::fabric::sim {
 
-enum class PacketKind : std::uint8_t { data, ack, nak, cnp };
+enum class PacketKind : std::uint8_t { data, ack, nak, cnp, live };  // live: live/live_packets.hpp
 
 struct Packet {
-  std::uint32_t flow;  // slot
+  std::uint32_t flow;  // slot; of a live packet what its sender calls it
+  // psn, of a live packet: the flow that it tells to slow down, as slot + 1; 0: none.
   std::uint32_t psn : 24, priority : 3, kind : 3, marked : 1, ack_request : 1;
   std::uint32_t destination : 20, hash : 12;
   std::uint32_t ingress;  // the port of this switch where it arrived
   // The port through which it will leave the switch that it is on its way to, and how many switches it has
   // been sent to so far; see Simulation::routes_stay_.
-  std::uint32_t out : 24, hop : 8;
-  std::uint16_t bytes;  // on the wire, without the gap
-  std::uint16_t cells;  // in the buffer of this switch
+  std::uint32_t out : 24, hop : 7, ecn_capable : 1;  // the last only of a live packet
+  std::uint16_t bytes;                               // on the wire, without the gap
+  std::uint16_t cells;                               // in the buffer of this switch
 };
 static_assert(sizeof(Packet) == 24);
 constexpr unsigned data_kind = static_cast<unsigned>(PacketKind::data);
+constexpr unsigned live_kind = static_cast<unsigned>(PacketKind::live);
 constexpr std::uint32_t no_port = 0xffffff;  // fits into Packet::out but is no port
 
 // The route of a flow's packets in one direction, which they all share as long as no link fails.

@@ -53,8 +53,7 @@ Samples::Samples(NetworkState& net) : net_(net) {
     used_priorities_ |= static_cast<std::uint8_t>(1u << storm.priority);
 }
 
-void Samples::take(std::size_t flows_alive) {
-  keep(static_cast<std::uint32_t>(flows_alive));
+void Samples::order_next() {
   net_.rare.push((net_.now / series_.interval + 1) * series_.interval, RareKind::sample);
 }
 

@@ -46,10 +46,11 @@ class Samples {
  public:
   explicit Samples(NetworkState& net);
 
-  // Takes a sample now, and orders the next.
-  void take(std::size_t flows_alive);
-  // Takes one now, unless it equals the last.
+  // Takes a sample now, unless it equals the last.
   void keep(std::uint32_t flows_alive);
+  void order_next();
+  // Also of priorities that no simulated flow has.
+  void watch_all_priorities() { used_priorities_ = 0xff; }
   const Series& series() const { return series_; }
 
  private:

@@ -20,8 +20,8 @@ constexpr Range any_delay{0, longest_run_ns};
 
 class ScenarioReader {
  public:
-  ScenarioReader(Table& root, const FileOpener& open, Complaints& complaints)
-      : root_(root), open_(open), complaints_(complaints) {}
+  ScenarioReader(Table& root, const FileOpener& open, Complaints& complaints, const MoreTables& more)
+      : root_(root), open_(open), complaints_(complaints), more_(more) {}
 
   std::optional<Scenario> read() {
     if (!read_the_network()) return std::nullopt;
@@ -41,9 +41,10 @@ class ScenarioReader {
     check_speeds();
     read_knobs(scenario_.knobs, root_);
     if (!complaints_.none()) return std::nullopt;
+    if (more_) more_(root_);
     auto workloads = root_.tables("workload");
     for (auto& table : workloads) read_workload(table);
-    if (workloads.empty())
+    if (workloads.empty() && !more_)
       root_.missing("workload",
                     "add a [[workload]] with kind = \"incast\", \"permutation\", \"all-to-all\", \"flows\", "
                     "\"poisson\" or \"ring-allreduce\"");
@@ -318,6 +319,7 @@ class ScenarioReader {
   Table& root_;
   const FileOpener& open_;
   Complaints& complaints_;
+  const MoreTables& more_;
   Scenario scenario_;
   std::vector<std::uint32_t> hosts_;    // nodes
   std::vector<std::uint32_t> address_;  // by node
@@ -359,13 +361,23 @@ std::string beyond_a_run(const Scenario& scenario, const Knobs& knobs) {
 
 std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,
                                       Complaints& complaints) {
+  return read_scenario(text, std::move(file), open, complaints, {});
+}
+
+std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,
+                                      Complaints& complaints, const MoreTables& more) {
   const auto document = Document::parse(text, std::move(file), complaints);
   if (!document) return std::nullopt;
   auto root = document->root(complaints);
-  return ScenarioReader(root, open, complaints).read();
+  return ScenarioReader(root, open, complaints, more).read();
 }
 
 std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints) {
+  return load_scenario(path, complaints, {});
+}
+
+std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints,
+                                      const MoreTables& more) {
   const auto text = read_text(path);
   if (!text) {
     complaints.add({std::make_shared<const std::string>(path), 0, 0},
@@ -374,7 +386,7 @@ std::optional<Scenario> load_scenario(const std::string& path, Complaints& compl
   }
   const auto beside = std::filesystem::path(path).parent_path();
   return read_scenario(
-      *text, path, [&](const std::string& name) { return read_text(beside / name); }, complaints);
+      *text, path, [&](const std::string& name) { return read_text(beside / name); }, complaints, more);
 }
 
 }  // namespace weir::fabric::sim

@@ -6,6 +6,7 @@
 // plan, so that the simulation matches what `weir plan` would deploy.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,7 +56,14 @@ inline constexpr double most_flows = 20e6;
 // nullopt, with at least one complaint, if anything is wrong.
 std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,
                                       Complaints& complaints);
+// The same for a scenario that has more to run than its workloads, of which it then need not have any: `more`
+// reads the tables that weir sim does not know.
+using MoreTables = std::function<void(Table& root)>;
+std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,
+                                      Complaints& complaints, const MoreTables& more);
 std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints);
+std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints,
+                                      const MoreTables& more);
 
 // The switch whose buffer is smaller than the headroom that `knobs` demand; empty: none. If the shared pool
 // is set as well, the user means a buffer of another size.

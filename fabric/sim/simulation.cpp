@@ -24,6 +24,7 @@ Simulation::Simulation(const Fabric& fabric, const Experiment& run) : net_(fabri
   next_start_ = start_order_.empty() ? no_time : run.flows[start_order_[0]].start;
   start_faults();
   if (run.sample_interval != 0) net_.rare.push(0, RareKind::sample);
+  sample_ordered_ = run.sample_interval != 0;
   if (run.watchdog.on) net_.rare.push(run.watchdog.poll, RareKind::watchdog_poll);
   if (run.deadlock_check != 0) net_.rare.push(run.deadlock_check, RareKind::deadlock_check);
 }
@@ -88,7 +89,7 @@ void Simulation::build_ports() {
 bool Simulation::run_some(std::uint64_t events, Ticks until) {
   const std::uint64_t stop_at = net_.totals.events + events;
   const Ticks last = std::min(until, net_.run.duration);
-  const bool endless = net_.run.flows.empty();
+  const bool endless = net_.run.flows.empty() || live_.carried();
   while (net_.totals.events < stop_at) {
     if (!endless && net_.totals.finished == net_.run.flows.size()) return false;
     const std::uint64_t first = net_.events.first();
@@ -120,6 +121,12 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
   return true;
 }
 
+Ticks Simulation::next_time() {
+  const std::uint64_t first = net_.events.first();
+  const Ticks port_time = first == PortEvents::no_key ? no_time : PortEvents::time_of(first);
+  return std::min({port_time, net_.rare.next_time(), next_start_});
+}
+
 // A large network spends most of its time waiting for memory, but the next events are known. So this
 // prefetches the ports of the next stretch of time, the packets of this one, and what the next event uses.
 void Simulation::prefetch_ahead() {
@@ -146,6 +153,7 @@ void Simulation::prefetch_ahead() {
   if (const std::uint32_t behind = net_.packets.next(port.wire_head); behind != none)
     __builtin_prefetch(&net_.packets.arrival(behind));
   if (port.peer_is_host) {
+    if (packet.kind == live_kind) return;
     const auto* flow = reinterpret_cast<const char*>(&flows_[packet.flow]);
     for (std::size_t line = 0; line < sizeof(Flow); line += 64) __builtin_prefetch(flow + line, 1);
     return;
@@ -168,7 +176,7 @@ void Simulation::rare(const RareEvent& event) {
     case RareKind::retransmission:
       return retransmission_timer(event.a, event.b);
     case RareKind::sample:
-      return samples_.take(alive_);
+      return take_sample();
     case RareKind::watchdog_poll:
       return watchdog_.poll();
     case RareKind::deadlock_check:
@@ -178,6 +186,13 @@ void Simulation::rare(const RareEvent& event) {
     case RareKind::storm:
       return storm(event.a);
   }
+}
+
+// Among programs the next one is ordered by the packet that ends the silence (send_live).
+void Simulation::take_sample() {
+  samples_.keep(static_cast<std::uint32_t>(alive_));
+  sample_ordered_ = !live_.carried() || net_.packets.in_use() != 0 || alive_ != 0;
+  if (sample_ordered_) samples_.order_next();
 }
 
 // The first packet on the wire behind `out` has reached the far end.
@@ -230,6 +245,7 @@ void Simulation::find_path(Path& path, const Packet& packet, std::uint32_t from_
 
 void Simulation::discard(std::uint32_t index) {
   const Packet& packet = net_.packets[index];
+  if (packet.kind == live_kind) return live_.lost(index);
   const std::uint32_t slot = packet.flow;
   if (packet.kind == data_kind) flows_[slot].miss(packet.psn);
   net_.packets.give_back(index);
@@ -278,7 +294,7 @@ void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t node, std::ui
 // `queue` of the port `out` has the packet not yet, or no longer.
 void Simulation::mark(Queue& queue, std::uint32_t out, Packet& packet) {
   if (queue.kmax_bytes == 0 || queue.bytes < queue.kmin_bytes) return;
-  if (packet.kind != data_kind) return;  // not ECN-capable
+  if (packet.kind != data_kind && !packet.ecn_capable) return;
   if (queue.bytes < queue.kmax_bytes) {
     const double pmax = net_.pmax[at(out, packet.priority)];
     const double part =
@@ -376,13 +392,17 @@ void Simulation::forward(std::uint32_t port_index, unsigned ready) {
 void Simulation::put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t index) {
   Packet& packet = net_.packets[index];
   if (net_.routes_stay && !port.peer_is_host) {
-    const Path& path = paths_[2 * std::size_t{packet.flow} + (packet.kind != data_kind)];
-    packet.out = packet.hop < Path::most ? path.ports[packet.hop] : next_hop(port.peer_node, packet);
-    if (packet.hop < Path::most) ++packet.hop;
+    if (packet.kind == live_kind || packet.hop == Path::most) {
+      packet.out = next_hop(port.peer_node, packet);
+    } else {
+      const Path& path = paths_[2 * std::size_t{packet.flow} + (packet.kind != data_kind)];
+      packet.out = path.ports[packet.hop++];
+    }
   }
   const Ticks frame = Ticks{packet.bytes} * port.ticks_per_byte;
   // A PFC frame that resume_peer has just sent through this port goes first.
   const Ticks begin = std::max(net_.now, port.free_at);
+  if (packet.kind == live_kind) live_.leaves(index, port_index, begin);
   port.free_at = begin + frame + Ticks{net_.transport.gap_bytes} * port.ticks_per_byte;
   const Ticks arrival = begin + frame + port.latency;
   net_.packets.arrival(index) = arrival;

@@ -1,10 +1,10 @@
 // One simulation run: the state of a network and the loop that moves its events.
 //
 // Where to start reading: receive() and transmit() in simulation.cpp handle every packet; host.cpp has the
-// two ends of a flow; faults.cpp has what goes wrong. Parts with their own state are pausing (Pfc), the
-// watchdog, the check for deadlocks, and the samples; all of them go by NetworkState.
-// All of it is a function of (Fabric, Experiment): no clock, no randomness except the seed, no I/O, one
-// thread. Runs share only the Fabric.
+// two ends of a flow; live/live_host.cpp has the ports of running programs; faults.cpp has what goes wrong.
+// Parts with their own state are pausing (Pfc), the watchdog, the check for deadlocks, and the samples; all
+// of them go by NetworkState. All of it is a function of (Fabric, Experiment): no clock, no randomness except
+// the seed, no I/O, one thread. Runs share only the Fabric.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 
 #include "fabric/sim/deadlock.hpp"
 #include "fabric/sim/flow.hpp"
+#include "fabric/sim/live/live_packets.hpp"
 #include "fabric/sim/network_state.hpp"
 #include "fabric/sim/pfc.hpp"
 #include "fabric/sim/samples.hpp"
@@ -35,6 +36,17 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
     while (run_some(1u << 20)) {
     }
   }
+
+  // Packets from outside (live/live_packets.hpp) go to `ends`, which outlives this object. The run then goes
+  // on after its flows have arrived. Call it before the first event.
+  void carry(LiveEnds& ends) {
+    live_.deliver_to(ends);
+    samples_.watch_all_priorities();
+  }
+  // The packet joins its host's queue at `at`, no earlier than now() and no later than next_time().
+  void send_live(const LivePacket& packet, Ticks at);
+  // Of the next event; no_time: nothing will happen any more. Samples are taken only while packets move.
+  Ticks next_time();
 
   Ticks now() const { return net_.now; }
   const Fabric& fabric() const { return net_.fabric; }
@@ -108,6 +120,16 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   void packet_gone(std::uint32_t slot);
   void free_if_over(std::uint32_t slot);
   void retransmission_timer(std::uint32_t slot, std::uint32_t id);
+  void slow_down_by_notification(Flow& flow);
+  void advance_rate(Flow& flow, std::uint64_t frame, double line_rate);
+  void pace(Nic& nic, std::uint32_t slot, Ticks until);
+
+  void take_sample();
+
+  // live/live_host.cpp
+  std::uint32_t live_flow(const LivePacket& packet);
+  void send_live_data(const LivePacket& packet, std::uint32_t index, std::uint32_t slot);
+  void send_live_packet(std::uint32_t port, Nic& nic, std::uint32_t slot);
   std::uint32_t payload_of(const Flow& flow, std::uint32_t packet) const {
     return packet + 1 == flow.packets ? flow.last_bytes : net_.run.transport.mtu_bytes;
   }
@@ -126,6 +148,8 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   PfcWatchdog watchdog_{net_, pfc_, *this};
   DeadlockCheck deadlocks_{net_};
   Samples samples_{net_};
+  bool sample_ordered_ = false;
+  LivePackets live_{net_};
   std::vector<Nic> nics_;
   std::vector<std::vector<std::uint32_t>> nics_of_;  // by address
   std::vector<Flow> flows_;                          // slots
