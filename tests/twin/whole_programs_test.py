@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Whole programs in virtual time: threads, epoll, fork, signals, timers; servers and their clients; seeds, faults, captures.
+
+  whole_programs_test.py WEIR    exit status 77: this machine permits no user namespaces, or has no perftest
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from virtual_time_test import SKIPPED, WEIR, pair, run, scenario
+
+BIN = os.path.dirname(WEIR)
+SCENARIO = os.path.join(os.path.dirname(__file__), "../../twin/scenarios/eight-to-one.toml")
+
+
+def commands(*programs, gbps=100, more="", mtu=4096):
+    """A scenario of two hosts, with programs as (host, list of words, options)."""
+    text = scenario(gbps, 1, [], mtu) + more
+    for host, words, *options in programs:
+        text += f'[[program]]\nhost = "{host}"\ncommand = {json.dumps(words)}\n' + "".join(f"{line}\n" for line in options)
+    return text
+
+
+def python(code):
+    return [sys.executable, "-c", code]
+
+
+def alike(text):
+    out = run(text, "--verify")
+    assert "verified: two runs are alike" in out and "deterministic: nothing escaped control" in out, out
+    return out
+
+
+class OneHost(unittest.TestCase):
+    """What a program sees of itself. Each runs twice."""
+
+    def of(self, code):
+        return alike(commands(("h1", python(code))))
+
+    def test_children_are_waited_for(self):
+        out = self.of("import os, time\n"
+                      "for i in range(3):\n"
+                      "  if os.fork() == 0: time.sleep(3 - i); os._exit(i)\n"
+                      "print([os.waitstatus_to_exitcode(os.wait()[1]) for i in range(3)], round(time.monotonic()) % 1000)")
+        self.assertIn("[2, 1, 0] 3", out)
+
+    def test_a_signal_tells_of_a_childs_end(self):
+        out = self.of("import os, signal, time\n"
+                      "signal.signal(signal.SIGCHLD, lambda *a: print('ended at', round(time.time() % 60), flush=True))\n"
+                      "if os.fork() == 0: time.sleep(7); os._exit(0)\n"
+                      "signal.pause()")
+        self.assertIn("ended at 7", out)
+
+    def test_signals_go_from_process_to_process(self):
+        out = self.of("import os, signal, time\n"
+                      "r, w = os.pipe()\n"
+                      "if (child := os.fork()) == 0:\n"
+                      "  signal.signal(signal.SIGUSR1, lambda *a: os.write(w, b'caught'))\n"
+                      "  signal.pause(); os._exit(4)\n"
+                      "time.sleep(2); os.kill(child, signal.SIGUSR1)\n"
+                      "print(os.read(r, 10), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))")
+        self.assertIn("b'caught' 4", out)
+
+    def test_a_child_may_be_killed(self):  # by SIGKILL: docs/twin.md says what other signals do
+        out = self.of("import os, signal, time\n"
+                      "for i in range(2):\n"
+                      "  if (child := os.fork()) == 0: time.sleep(1000)\n"
+                      "  time.sleep(1); os.kill(child, signal.SIGKILL)\n"
+                      "  print(-os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), round(time.time() % 60))")
+        self.assertRegex(out, r"9 1\n9 2\n")
+
+    def test_timers_interrupt(self):
+        out = self.of("import signal, time\n"
+                      "ticks = []\n"
+                      "signal.signal(signal.SIGALRM, lambda *a: ticks.append(int(time.time() % 60 * 10)))\n"
+                      "signal.setitimer(signal.ITIMER_REAL, .5, .25)\n"
+                      "while len(ticks) < 4: signal.pause()\n"
+                      "print(ticks)")
+        self.assertIn("[5, 7, 10, 12]", out)
+
+    def test_signals_are_waited_for(self):
+        out = self.of("import signal, os, threading, time\n"
+                      "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])\n"
+                      "threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGUSR2)).start()\n"
+                      "print(signal.sigwait([signal.SIGUSR2]).name, signal.sigtimedwait([signal.SIGUSR2], 2), round(time.time() % 60))")
+        self.assertIn("SIGUSR2 None 5", out)
+
+    def test_threads_take_turns(self):
+        out = self.of("import threading, time, queue\n"
+                      "barrier, done = threading.Barrier(4), queue.Queue()\n"
+                      "def work(n):\n"
+                      "  time.sleep(n); barrier.wait(); done.put(n)\n"
+                      "threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]\n"
+                      "[t.start() for t in threads]; [t.join() for t in threads]\n"
+                      "print([done.get() for t in threads], round(time.time() % 60))")
+        self.assertRegex(out, r"\[\d, \d, \d, \d\] 3")
+
+    def test_epoll_waits_for_pipes_and_time(self):
+        out = self.of("import os, select, threading, time\n"
+                      "r, w = os.pipe(); e = select.epoll(); e.register(r, select.EPOLLIN)\n"
+                      "threading.Timer(2, lambda: os.write(w, b'x')).start()\n"
+                      "print(e.poll(1), len(e.poll(5)), round(time.time() % 60))")
+        self.assertIn("[] 1 2", out)
+
+    def test_shells_run_pipelines(self):
+        out = alike(commands(("h1", ["sh", "-c", "(sleep 5; seq 2000) | tail -n 1; sleep 2 & wait; date +%S"])))
+        self.assertRegex(out, r"2000\n07\n")
+
+    def test_more_goes_through_a_pipe_than_it_holds(self):
+        out = self.of("import os\n"
+                      "r, w = os.pipe()\n"
+                      "if os.fork() == 0: os.close(r); print(os.write(w, bytes(300000)), flush=True); os._exit(0)\n"
+                      "os.close(w); n = 0\n"
+                      "while some := os.read(r, 65536): n += len(some)\n"
+                      "print('read', n)")
+        self.assertIn("300000", out)
+        self.assertIn("read 300000", out)
+
+
+class TwoHosts(unittest.TestCase):
+    def test_perftest_programs_of_several_kinds_run(self):
+        for program in ("ib_write_bw -n 200 -q 4", "ib_send_bw -n 200 -b", "ib_send_bw -n 100 -e -q 2"):
+            with self.subTest(program):
+                out = alike(commands(("h1", program.split()), ("h2", program.split() + ["h1"])))
+                self.assertEqual(out.count("exit status 0"), 2, out)
+
+    def test_rdma_core_programs_with_threads_run(self):
+        for server, client in ((["ucmatose"], ["ucmatose", "-s", "10.77.0.1"]),
+                               (["ibv_srq_pingpong", "-g", "0", "-n", "50"], ["ibv_srq_pingpong", "-g", "0", "-n", "50", "h1"]),
+                               (["udaddy"], ["udaddy", "-s", "10.77.0.1"])):
+            if shutil.which(server[0]) is None:
+                continue
+            with self.subTest(server[0]):
+                out = alike(commands(("h1", server), ("h2", client)))
+                self.assertEqual(out.count("exit status 0"), 2, out)
+
+    def serve(self, *ask):
+        if not os.path.exists(f"{BIN}/weir-server"):
+            self.skipTest("no weir-server")
+        folder = tempfile.TemporaryDirectory(prefix="weir-twin-test-")
+        self.addCleanup(folder.cleanup)
+        server = [f"{BIN}/weir-server", "--port", "6379", "--rdma-port", "6379", "--bind", "0.0.0.0", "--dir", folder.name,
+                  "--protected-mode", "no", "--save", ""]
+        stop = [f"{BIN}/weir-cli", "-h", "h1", "shutdown", "nosave"]
+        script = "; ".join(" ".join(words) for words in (*ask, stop))
+        return commands(("h1", server), ("h2", ["sh", "-c", script], 'start = "500ms"'))
+
+    def test_server_answers_over_rdma_and_tcp(self):
+        cli = [f"{BIN}/weir-cli", "-h", "h1"]
+        out = alike(self.serve(cli + ["set", "key", "value"], cli + ["--rdma", "get", "key"]))
+        self.assertIn("OK\n", out)
+        self.assertIn("value\n", out)
+
+    def test_benchmark_measures_the_network(self):
+        if not os.path.exists(f"{BIN}/weir-benchmark"):
+            self.skipTest("no weir-benchmark")
+        out = alike(self.serve([f"{BIN}/weir-benchmark", "-h", "h1", "--rdma", "-t", "get", "-n", "2000", "-c", "4",
+                                "-q"]))  # the long report says how long others had the real processor
+        self.assertIn("GET", out)
+
+
+class Faults(unittest.TestCase):
+    """What fails on purpose, at a time."""
+
+    def test_a_link_that_is_down_for_a_while_delays_a_message(self):
+        failure = '[[link_failure]]\nbetween = ["h2", "s1"]\nat = "3ms"\nback = "9ms"\n'
+        out = alike(commands(("h1", ["ib_send_bw", "-n", "1000"]), ("h2", ["ib_send_bw", "-n", "1000", "h1"]), more=failure))
+        self.assertRegex(out, r"3000\.000 us: link down: .*\n9000\.000 us: link up:")
+        self.assertRegex(out, r"[1-9]\d* lost")
+        self.assertEqual(out.count("exit status 0"), 2, out)
+
+    def test_lost_packets_are_sent_again(self):
+        loss = '[[loss]]\nhost = "h2"\nrate = 0.02\n'
+        out = alike(commands(("h1", ["ib_send_bw", "-n", "300"]), ("h2", ["ib_send_bw", "-n", "300", "h1"]), more=loss))
+        self.assertEqual(out.count("exit status 0"), 2, out)
+        self.assertRegex(out, r"\n[1-9]\d* of the lost packets were lost on purpose")
+
+
+class Seeds(unittest.TestCase):
+    def try_seeds(self, text, *options):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(text)
+            file.flush()
+            done = subprocess.run([WEIR, "fabric", "test", *options, file.name], capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_seeds_that_fail_are_named(self):
+        code = "import os; os._exit(os.getrandom(1)[0] % 2)"
+        status, out = self.try_seeds(commands(("h1", python(code))), "--seeds", "1..8")
+        failed = re.findall(r"^seed (\d+): .* on h1: exit status 1\n  again: weir fabric run --seed \1 ", out, re.M)
+        self.assertEqual(status, 4)
+        self.assertTrue(0 < len(failed) < 8, out)
+        self.assertIn(f"{8 - len(failed)} of 8 seeds passed", out)
+
+    def test_all_seeds_may_pass(self):
+        self.assertEqual(self.try_seeds(commands(("h1", ["true"])), "--seeds", "3"), (0, "1 of 1 seeds passed\n"))
+
+    def test_seeds_are_a_range(self):
+        self.assertIn("--seeds wants 1..1000, not 9..1", self.try_seeds(commands(("h1", ["true"])), "--seeds", "9..1")[1])
+
+
+class Captures(unittest.TestCase):
+    def test_packets_of_every_port_are_written(self):
+        if shutil.which("tshark") is None:
+            self.skipTest("no tshark")
+        with tempfile.TemporaryDirectory() as folder:
+            run(commands(("h1", ["ib_write_bw", "-n", "10"]), ("h2", ["ib_write_bw", "-n", "10", "h1"])), "--pcap", folder)
+            self.assertEqual(len(os.listdir(folder)), 4, os.listdir(folder))
+            for name in os.listdir(folder):
+                shown = subprocess.run(["tshark", "-r", f"{folder}/{name}", "-T", "fields", "-e", "ip.src", "-e", "infiniband.bth.opcode",
+                                        "-e", "_ws.malformed"], capture_output=True, text=True, check=True).stdout
+                rows = [line.split("\t") for line in shown.splitlines()]
+                self.assertTrue(rows, name)
+                for source, opcode, malformed in rows:
+                    self.assertIn(source, ("10.77.0.1", "10.77.0.2"))
+                    self.assertTrue(opcode)
+                    self.assertEqual(malformed, "")
+
+
+class EightToOne(unittest.TestCase):
+    """The NICs' ports follow DCQCN, as the hosts of weir sim do: 64 MiB from each of eight hosts."""
+    senders, bytes_each = 8, 64 << 20
+
+    def simulated_ms(self, text):
+        """Of the same bytes as simulated flows: the median, and the last."""
+        flows = text[:text.index("[[program]]")] + f'[[workload]]\nkind = "incast"\nreceiver = "h0"\nsenders = {self.senders}\nbytes = {self.bytes_each}\n'
+        with tempfile.NamedTemporaryFile(suffix=".html") as page:
+            run(flows + '[[program]]\nhost = "h0"\ncommand = "sleep 1"\n', "--report", page.name)
+            report = page.read().decode()
+        return [float(re.search(rf"<b>([\d.]+) ms</b><span>completion time, {which}", report)[1]) for which in ("median", "99th percentile")]
+
+    def test_it_takes_as_long_as_simulated_flows(self):
+        with open(SCENARIO) as file:
+            text = file.read()
+        out = run(text)
+        rates = [float(rate) for rate in re.findall(r"^ 1048576 +64 +[\d.]+ +([\d.]+)", out, re.M)]
+        self.assertEqual(len(rates), 2 * self.senders, out)
+        self.assertGreater(int(re.search(r"(\d+) marked", out)[1]), 1000)
+        took_ms = sorted(self.bytes_each * 8 / (gbits * 1e6) for gbits in rates[self.senders:])
+        median, last = self.simulated_ms(text)
+        self.assertAlmostEqual(took_ms[-1] / last, 1, delta=0.02)
+        self.assertAlmostEqual(took_ms[self.senders // 2] / median, 1, delta=0.02)
+
+
+if __name__ == "__main__":
+    if shutil.which("ib_send_lat") is None:
+        sys.exit(SKIPPED)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

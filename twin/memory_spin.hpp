@@ -1,0 +1,34 @@
+// Proves that a thread spins on memory: that its whole state recurs, so that it can do nothing else until
+// memory changes from outside.
+//
+// The thread is stopped (ptrace) and stepped. If its registers, flags and vector registers recur after P
+// steps, one more period shows whether all memory that it may write does, too. Virtual time stands meanwhile,
+// so nothing else changes memory. A loop that counts, in a register or in memory, is not proved: it computes.
+//
+// Linux on x86-64. Single-threaded.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+namespace weir::twin {
+
+class MemorySpin {
+ public:
+  // nullptr: it was not proved, and runs on. Otherwise the thread is stopped until the object is destroyed.
+  static std::unique_ptr<MemorySpin> prove(pid_t process, pid_t thread);
+  ~MemorySpin();
+  MemorySpin(const MemorySpin&) = delete;
+  MemorySpin& operator=(const MemorySpin&) = delete;
+
+  // Instructions in a turn of the loop.
+  unsigned period() const { return period_; }
+
+ private:
+  MemorySpin(pid_t thread, unsigned period) : thread_(thread), period_(period) {}
+  pid_t thread_;
+  unsigned period_;
+};
+
+}  // namespace weir::twin
