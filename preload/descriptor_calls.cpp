@@ -126,11 +126,23 @@ int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   return accepted(call(fd, address, size, flags));
 }
 
+// A connect() to no address ends a connection, and its descriptor may then be connected to another peer.
+int connect(int fd, const sockaddr* address, socklen_t size) {
+  WEIR_NEXT(int(int, const sockaddr*, socklen_t), connect);
+  const int result = call(fd, address, size);
+  if (result == 0 && address != nullptr && address->sa_family == AF_UNSPEC && Descriptors::is_known(fd))
+    Connections::disconnected(fd);
+  return result;
+}
+
 int shutdown(int fd, int how) noexcept {
   WEIR_NEXT(int(int, int), shutdown);
-  if (how != SHUT_RD)
-    if (const Use use(fd); use) use->part(fd, false);
-  return call(fd, how);
+  const Use use(fd);
+  const bool ends_sending = use && how != SHUT_RD;
+  if (ends_sending) use->end_sending(fd);
+  const int result = call(fd, how);
+  if (ends_sending && result == 0) use->end_sending(fd);
+  return result;
 }
 
 int close(int fd) {

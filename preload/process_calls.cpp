@@ -16,6 +16,7 @@
 #include "preload/next_call.hpp"
 #include "sockets/connection_objects.hpp"
 #include "sockets/connections.hpp"
+#include "sockets/event_set.hpp"
 #include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/settings.hpp"
@@ -23,6 +24,7 @@
 using weir::sockets::Connection;
 using weir::sockets::ConnectionObjects;
 using weir::sockets::Connections;
+using weir::sockets::EventSet;
 using weir::sockets::Reason;
 
 namespace {
@@ -33,6 +35,7 @@ void before_spawn() {
   ConnectionObjects::each([](int fd, Connection& it) {
     if (it.plain() || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) return;
     it.stay(fd, Reason::exec);
+    EventSet::interest_to_kernel_everywhere(it);  // the other program may have the set, too
   });
   errno = before;
 }

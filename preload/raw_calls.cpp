@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "preload/next_call.hpp"
+#include "sockets/calls/cancellation.hpp"
 #include "sockets/connection_objects.hpp"
 #include "sockets/connections.hpp"
 #include "sockets/descriptors.hpp"
@@ -27,6 +28,7 @@ using weir::sockets::ConnectionObjects;
 using weir::sockets::Connections;
 using weir::sockets::Descriptors;
 using weir::sockets::Reason;
+using weir::sockets::Uncancelled;
 
 namespace {
 
@@ -39,6 +41,7 @@ T* pointer(long word) {
 
 // A call on one of our descriptors. nullopt: only the kernel can do it.
 std::optional<long> on_ours(long number, const Words& a) {
+  const Uncancelled point;  // syscall() is no cancellation point, whatever it calls
   const auto fd = static_cast<int>(a[0]);
   const auto count = static_cast<int>(a[2]);
   const auto bytes = static_cast<std::size_t>(a[2]);
@@ -46,6 +49,8 @@ std::optional<long> on_ours(long number, const Words& a) {
   switch (number) {
     case SYS_close:
       return ::close(fd);
+    case SYS_connect:
+      return ::connect(fd, pointer<const sockaddr>(a[1]), static_cast<socklen_t>(a[2]));
     case SYS_shutdown:
       return ::shutdown(fd, static_cast<int>(a[1]));
     case SYS_dup:
@@ -62,6 +67,10 @@ std::optional<long> on_ours(long number, const Words& a) {
       return ::readv(fd, pointer<const iovec>(a[1]), count);
     case SYS_writev:
       return ::writev(fd, pointer<const iovec>(a[1]), count);
+    case SYS_preadv2:
+      return ::preadv2(fd, pointer<const iovec>(a[1]), count, a[3], static_cast<int>(a[5]));
+    case SYS_pwritev2:
+      return ::pwritev2(fd, pointer<const iovec>(a[1]), count, a[3], static_cast<int>(a[5]));
     case SYS_recvfrom:
       return ::recvfrom(fd, pointer<void>(a[1]), bytes, flags, pointer<sockaddr>(a[4]),
                         pointer<socklen_t>(a[5]));
@@ -86,7 +95,10 @@ std::optional<long> on_ours(long number, const Words& a) {
 }
 
 // We cannot see what the kernel does for an io_uring, so every connection stays on TCP.
-void everything_stays() { ConnectionObjects::all_stay(Reason::io_uring); }
+void everything_stays() {
+  ConnectionObjects::all_stay(Reason::io_uring);
+  Connections::sets_are_watched();
+}
 
 // liburing makes its system calls by its own instructions, so its functions are hidden too. The look-up also
 // finds a liburing that was loaded only for a plugin.
@@ -151,8 +163,10 @@ long syscall(long number, ...) noexcept {
       break;
     case SYS_close_range:
       return ::close_range(static_cast<unsigned>(a[0]), static_cast<unsigned>(a[1]), static_cast<int>(a[2]));
-    case SYS_poll:
+    case SYS_poll: {
+      const Uncancelled point;
       return ::poll(pointer<pollfd>(a[0]), static_cast<nfds_t>(a[1]), static_cast<int>(a[2]));
+    }
     case SYS_prctl:
       return ::prctl(static_cast<int>(a[0]), a[1], a[2], a[3], a[4]);
     case SYS_seccomp:

@@ -1,11 +1,11 @@
-// The C library's calls that install signal handlers (sockets/held_signals.hpp). Entry points of
+// The C library's calls that install signal handlers (sockets/calls/held_signals.hpp). Entry points of
 // programs that we did not write.
 #include <signal.h>
 
 #include <cerrno>
 
 #include "preload/next_call.hpp"
-#include "sockets/held_signals.hpp"
+#include "sockets/calls/held_signals.hpp"
 #include "sockets/settings.hpp"
 
 extern "C" {

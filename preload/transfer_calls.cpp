@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -15,17 +16,19 @@
 #include <vector>
 
 #include "preload/next_call.hpp"
+#include "sockets/calls/pieces.hpp"
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/connection_objects.hpp"
 #include "sockets/connections.hpp"
 #include "sockets/descriptors.hpp"
 #include "sockets/runtime.hpp"
-#include "sockets/system_calls.hpp"
 
 using weir::sockets::Connection;
 using weir::sockets::Connections;
 using weir::sockets::Descriptors;
 using weir::sockets::Gate;
 using weir::sockets::Reason;
+using weir::sockets::total_bytes;
 using weir::sockets::Use;
 
 namespace {
@@ -45,22 +48,33 @@ bool is_no_socket(int fd, ssize_t result) {
   return true;
 }
 
+// What the kernel refuses, as EINVAL or EMSGSIZE: it says so itself.
+bool is_refused(Pieces pieces) {
+  return pieces.size() > UIO_MAXIOV ||
+         std::ranges::any_of(pieces, [](const iovec& one) { return one.iov_len > SSIZE_MAX; });
+}
+
 template <class Plain>
 ssize_t receive_engaged(Connection& from, int fd, Pieces into, int flags, Plain plain) {
+  if (is_refused(into)) return plain();
   const ssize_t got = from.receive(fd, into, flags);
   return is_no_socket(fd, got) ? plain() : got;
 }
 
 template <class Plain>
 ssize_t send_engaged(Connection& to, int fd, Pieces from, int flags, Plain plain) {
+  if (is_refused(from) || total_bytes(from) == 0) return plain();
   const ssize_t sent = to.send(fd, from, flags);
   return is_no_socket(fd, sent) ? plain() : sent;
 }
 
+// The socket's queue of errors is the kernel's and holds no byte of the stream.
+bool leave_alone(int fd, int flags) { return (flags & MSG_ERRQUEUE) != 0 || leave_alone(fd); }
+
 // A call that reads. `plain` makes the program's own call.
 template <class Plain>
 ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
-  if (leave_alone(fd)) return plain();
+  if (leave_alone(fd, flags)) return plain();
   const Use use(fd);
   if (!use) return plain();
   if (use->engaged()) return receive_engaged(*use, fd, into, flags, plain);
@@ -81,7 +95,7 @@ ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
     }
     if ((flags & MSG_OOB) != 0) use->stay(fd, Reason::urgent_data);
     got = plain();
-    if (got > 0 && (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)) == 0) {
+    if (got > 0 && (flags & (MSG_PEEK | MSG_OOB)) == 0) {
       if ((flags & MSG_TRUNC) != 0) use->stay(fd, Reason::unseen_calls);
       use->note_received(into, static_cast<std::size_t>(got));
     }
@@ -90,22 +104,30 @@ ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
   return got;
 }
 
+// read() and its kin, unlike recv(), return at once if they want nothing.
 template <class Plain>
-ssize_t send(int fd, Pieces from, int flags, Plain plain) {
+ssize_t read_into(int fd, Pieces into, int flags, Plain plain) {
+  return total_bytes(into) == 0 ? plain() : receive(fd, into, flags, plain);
+}
+
+// A call that writes. `plain` makes the program's own call, `engaged` does its work on a connection that has
+// changed.
+template <class Plain, class Engaged>
+ssize_t send_by(int fd, Pieces from, int flags, Plain plain, Engaged engaged) {
   if (leave_alone(fd)) return plain();
   const Use use(fd);
   if (!use) return plain();
-  if (use->engaged()) return send_engaged(*use, fd, from, flags, plain);
+  if (use->engaged()) return engaged(*use);
   ssize_t sent = -1;
   {
     Gate gate(use->record().send_gate);
     while (!gate.share()) {
-      if (use->engaged()) return send_engaged(*use, fd, from, flags, plain);
+      if (use->engaged()) return engaged(*use);
       ::sched_yield();
     }
     if (use->engaged()) {
       gate.release();
-      return send_engaged(*use, fd, from, flags, plain);
+      return engaged(*use);
     }
     if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) use->stay(fd, Reason::urgent_data);
     sent = plain();
@@ -113,6 +135,12 @@ ssize_t send(int fd, Pieces from, int flags, Plain plain) {
   }
   if (sent > 0) Connections::consider(fd, *use);
   return sent;
+}
+
+template <class Plain>
+ssize_t send(int fd, Pieces from, int flags, Plain plain) {
+  return send_by(fd, from, flags, plain,
+                 [&](Connection& to) { return send_engaged(to, fd, from, flags, plain); });
 }
 
 // Descriptors that a message passes on leave our sight.
@@ -123,7 +151,7 @@ void pass_on(const msghdr* message) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const int* const fds = reinterpret_cast<const int*>(CMSG_DATA(part));
     for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i)
-      if (const Use use(fds[i]); use) use->stay(fds[i], Reason::passed_on);
+      Connections::passed_on(fds[i]);
   }
 }
 
@@ -145,6 +173,10 @@ void stay(int fd, Reason why) {
 
 // Copies a piece of a file into an engaged connection.
 ssize_t send_file(Connection& to, int fd, int from, off_t* offset, std::size_t count) {
+  if (offset == nullptr && ::lseek(from, 0, SEEK_CUR) < 0) {
+    if (errno == ESPIPE) errno = EINVAL;  // what the kernel says of pipes and sockets
+    return -1;
+  }
   std::vector<std::byte> piece(std::min<std::size_t>(count, 1 << 16));
   std::size_t done = 0;
   while (done < count) {
@@ -167,11 +199,21 @@ ssize_t send_file(Connection& to, int fd, int from, off_t* offset, std::size_t c
 
 template <class Plain>
 ssize_t send_file_or(int to, int from, off_t* offset, std::size_t count, Plain plain) {
-  if (leave_alone(to)) return plain();
-  const Use use(to);
-  if (!use) return plain();
-  if (use->engaged()) return send_file(*use, to, from, offset, count);
-  return send(to, {}, 0, plain);
+  return send_by(to, {}, 0, plain, [&](Connection& it) { return send_file(it, to, from, offset, count); });
+}
+
+// With any other offset the kernel refuses a socket, and flags that are not listed here are its own.
+constexpr off_t no_offset = -1;
+bool is_for_sockets(int fd, off_t offset, int flags) {
+  if (offset != no_offset) return false;
+  if ((flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND)) == 0) return true;
+  stay(fd, Reason::splice);
+  return false;
+}
+int as_message_flags(int flags) { return (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0; }
+
+Pieces pieces_of(const iovec* pieces, int count) {
+  return {pieces, static_cast<std::size_t>(std::max(count, 0))};
 }
 
 }  // namespace
@@ -181,19 +223,29 @@ extern "C" {
 ssize_t read(int fd, void* into, size_t count) {
   WEIR_NEXT(ssize_t(int, void*, size_t), read);
   const iovec room = one(into, count);
-  return receive(fd, {&room, 1}, 0, [&] { return call(fd, into, count); });
+  return read_into(fd, {&room, 1}, 0, [&] { return call(fd, into, count); });
 }
 
 ssize_t __read_chk(int fd, void* into, size_t count, size_t limit) {
   WEIR_NEXT(ssize_t(int, void*, size_t, size_t), __read_chk);
   const iovec room = one(into, std::min(count, limit));
-  return receive(fd, {&room, 1}, 0, [&] { return call(fd, into, count, limit); });
+  return read_into(fd, {&room, 1}, 0, [&] { return call(fd, into, count, limit); });
 }
 
 ssize_t readv(int fd, const iovec* into, int count) {
   WEIR_NEXT(ssize_t(int, const iovec*, int), readv);
-  return receive(fd, {into, static_cast<std::size_t>(std::max(count, 0))}, 0,
-                 [&] { return call(fd, into, count); });
+  return read_into(fd, pieces_of(into, count), 0, [&] { return call(fd, into, count); });
+}
+
+ssize_t preadv2(int fd, const iovec* into, int count, off_t offset, int flags) {
+  WEIR_NEXT(ssize_t(int, const iovec*, int, off_t, int), preadv2);
+  const auto plain = [&] { return call(fd, into, count, offset, flags); };
+  if (!is_for_sockets(fd, offset, flags)) return plain();
+  return read_into(fd, pieces_of(into, count), as_message_flags(flags), plain);
+}
+
+ssize_t preadv64v2(int fd, const iovec* into, int count, off64_t offset, int flags) {
+  return ::preadv2(fd, into, count, offset, flags);
 }
 
 ssize_t recv(int fd, void* into, size_t count, int flags) {
@@ -210,7 +262,7 @@ ssize_t __recv_chk(int fd, void* into, size_t count, size_t limit, int flags) {
 
 ssize_t recvfrom(int fd, void* into, size_t count, int flags, sockaddr* address, socklen_t* size) {
   WEIR_NEXT(ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*), recvfrom);
-  if (leave_alone(fd)) return call(fd, into, count, flags, address, size);
+  if (leave_alone(fd, flags)) return call(fd, into, count, flags, address, size);
   const iovec room = one(into, count);
   const ssize_t got =
       receive(fd, {&room, 1}, flags, [&] { return call(fd, into, count, flags, address, size); });
@@ -221,7 +273,7 @@ ssize_t recvfrom(int fd, void* into, size_t count, int flags, sockaddr* address,
 ssize_t __recvfrom_chk(int fd, void* into, size_t count, size_t limit, int flags, sockaddr* address,
                        socklen_t* size) {
   WEIR_NEXT(ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*), __recvfrom_chk);
-  if (leave_alone(fd)) return call(fd, into, count, limit, flags, address, size);
+  if (leave_alone(fd, flags)) return call(fd, into, count, limit, flags, address, size);
   const iovec room = one(into, std::min(count, limit));
   const ssize_t got =
       receive(fd, {&room, 1}, flags, [&] { return call(fd, into, count, limit, flags, address, size); });
@@ -259,8 +311,18 @@ ssize_t write(int fd, const void* from, size_t count) {
 
 ssize_t writev(int fd, const iovec* from, int count) {
   WEIR_NEXT(ssize_t(int, const iovec*, int), writev);
-  return send(fd, {from, static_cast<std::size_t>(std::max(count, 0))}, 0,
-              [&] { return call(fd, from, count); });
+  return send(fd, pieces_of(from, count), 0, [&] { return call(fd, from, count); });
+}
+
+ssize_t pwritev2(int fd, const iovec* from, int count, off_t offset, int flags) {
+  WEIR_NEXT(ssize_t(int, const iovec*, int, off_t, int), pwritev2);
+  const auto plain = [&] { return call(fd, from, count, offset, flags); };
+  if (!is_for_sockets(fd, offset, flags)) return plain();
+  return send(fd, pieces_of(from, count), as_message_flags(flags), plain);
+}
+
+ssize_t pwritev64v2(int fd, const iovec* from, int count, off64_t offset, int flags) {
+  return ::pwritev2(fd, from, count, offset, flags);
 }
 
 ssize_t send(int fd, const void* from, size_t count, int flags) {

@@ -5,10 +5,13 @@
 #include <sys/select.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
-#include <vector>
+#include <cstddef>
 
 #include "preload/next_call.hpp"
+#include "sockets/calls/scratch.hpp"
 #include "sockets/connections.hpp"
 #include "sockets/descriptors.hpp"
 #include "sockets/event_set.hpp"
@@ -35,49 +38,97 @@ Timeout of(const timespec* timeout) {
          std::chrono::nanoseconds(timeout->tv_nsec);
 }
 
-// select() built on poll(). False: none of the descriptors is ours.
-class Selection {
- public:
-  Selection(int count, fd_set* read, fd_set* write, fd_set* except) : sets_{read, write, except} {
-    for (int fd = 0; fd < std::min(count, FD_SETSIZE); ++fd) {
-      short events = 0;
-      for (std::size_t i = 0; i < sets_.size(); ++i)
-        if (sets_[i] != nullptr && FD_ISSET(fd, sets_[i])) events = static_cast<short>(events | asked[i]);
-      if (events != 0) fds_.push_back({fd, events, 0});
-    }
-  }
-  bool concerns_us() const { return weir::sockets::concerns_us(fds_); }
+// As many bits as the kernel would read: programs may name more than they have memory for.
+unsigned read_by_kernel(int count) {
+  constexpr unsigned at_once = 128;  // by which the kernel's table of descriptors grows
+  const unsigned open = std::bit_ceil(Descriptors::count() / at_once + 1) * at_once;
+  return std::min(static_cast<unsigned>(std::max(count, 0)), std::max(open, unsigned{FD_SETSIZE}));
+}
 
-  int wait(Timeout timeout, const sigset_t* mask) {
-    const int found = wait_for_any(fds_, timeout, mask);
-    if (found < 0) return found;
-    int bits = 0;
-    for (const pollfd& one : fds_) {
-      if ((one.revents & POLLNVAL) != 0) {
-        errno = EBADF;
-        return -1;
-      }
-    }
-    for (const pollfd& one : fds_) {
-      for (std::size_t i = 0; i < sets_.size(); ++i) {
-        if (sets_[i] == nullptr || !FD_ISSET(one.fd, sets_[i])) continue;
-        if ((one.revents & answers[i]) != 0)
-          ++bits;
-        else
-          FD_CLR(one.fd, sets_[i]);
-      }
-    }
-    return bits;
+// The descriptors below `count` that select() asks for. Programs may have sets larger than fd_set, for which
+// the C library's FD_ISSET ends them.
+class AskedFor {
+ public:
+  AskedFor(int count, fd_set* read, fd_set* write, fd_set* except)
+      : count_(read_by_kernel(count)), sets_{read, write, except} {}
+
+  template <class Visit>
+  void each(Visit visit) const {
+    for (unsigned from = 0; from < count_; from += bits)
+      for (Word word = all_of(from / bits); word != 0; word &= word - 1)
+        if (const unsigned fd = from + static_cast<unsigned>(std::countr_zero(word)); fd < count_)
+          visit(static_cast<int>(fd));
   }
+  bool has(std::size_t set, int fd) const {
+    const auto bit = static_cast<unsigned>(fd);
+    return sets_[set] != nullptr && (words(set)[bit / bits] >> (bit % bits) & 1) != 0;
+  }
+  void clear(std::size_t set, int fd) const {
+    const auto bit = static_cast<unsigned>(fd);
+    words(set)[bit / bits] &= ~(Word{1} << (bit % bits));
+  }
+  static constexpr std::size_t sets = 3;
 
  private:
-  // The same events as in the kernel's do_select().
-  static constexpr std::array<short, 3> asked{POLLIN, POLLOUT, POLLPRI};
-  static constexpr std::array<short, 3> answers{POLLIN | POLLHUP | POLLERR | POLLRDNORM,
-                                                POLLOUT | POLLERR | POLLWRNORM, POLLPRI};
-  std::array<fd_set*, 3> sets_;
-  std::vector<pollfd> fds_;
+  using Word = unsigned long;
+  static constexpr unsigned bits = 8 * sizeof(Word);
+
+  Word* words(std::size_t set) const { return reinterpret_cast<Word*>(sets_[set]); }
+  Word all_of(unsigned at) const {
+    Word all = 0;
+    for (std::size_t set = 0; set < sets; ++set) all |= sets_[set] != nullptr ? words(set)[at] : 0;
+    return all;
+  }
+
+  const unsigned count_;
+  const std::array<fd_set*, sets> sets_;
 };
+
+bool concerns_us(const AskedFor& asked) {
+  bool any = false;
+  asked.each([&](int fd) {
+    const pollfd one{fd, 0, 0};
+    any = any || weir::sockets::concerns_us({&one, 1});
+  });
+  return any;
+}
+
+// select() built on poll(), with the same events as in the kernel's do_select().
+int select_by_poll(const AskedFor& asked, Timeout timeout, const sigset_t* mask) {
+  constexpr std::array<short, AskedFor::sets> events{POLLIN, POLLOUT, POLLPRI};
+  constexpr std::array<short, AskedFor::sets> answers{POLLIN | POLLHUP | POLLERR | POLLRDNORM,
+                                                      POLLOUT | POLLERR | POLLWRNORM, POLLPRI};
+  std::size_t count = 0;
+  asked.each([&](int) { ++count; });
+  Scratch scratch(Row<pollfd>::bytes_for(count));
+  if (!scratch) {
+    errno = ENOMEM;
+    return -1;
+  }
+  Row<pollfd> fds(scratch, count);
+  asked.each([&](int fd) {
+    pollfd& one = fds.emplace_back(pollfd{fd, 0, 0});
+    for (std::size_t set = 0; set < AskedFor::sets; ++set)
+      if (asked.has(set, fd)) one.events = static_cast<short>(one.events | events[set]);
+  });
+  const int found = wait_for_any({fds.begin(), fds.size()}, timeout, mask);
+  if (found < 0) return found;
+  if (std::ranges::any_of(fds, [](const pollfd& one) { return (one.revents & POLLNVAL) != 0; })) {
+    errno = EBADF;
+    return -1;
+  }
+  int ready = 0;
+  for (const pollfd& one : fds) {
+    for (std::size_t set = 0; set < AskedFor::sets; ++set) {
+      if (!asked.has(set, one.fd)) continue;
+      if ((one.revents & answers[set]) != 0)
+        ++ready;
+      else
+        asked.clear(set, one.fd);
+    }
+  }
+  return ready;
+}
 
 }  // namespace
 
@@ -111,14 +162,14 @@ int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset
 
 int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
   WEIR_NEXT(int(int, fd_set*, fd_set*, fd_set*, timeval*), select);
-  Selection selection(count, read, write, except);
-  if (!selection.concerns_us() || (timeout != nullptr && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+  const AskedFor asked(count, read, write, except);
+  if (!concerns_us(asked) || (timeout != nullptr && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
     return call(count, read, write, except, timeout);
   Timeout limit;
   if (timeout != nullptr)
     limit = std::chrono::seconds(timeout->tv_sec) + std::chrono::microseconds(timeout->tv_usec);
   const auto begun = std::chrono::steady_clock::now();
-  const int found = selection.wait(limit, nullptr);
+  const int found = select_by_poll(asked, limit, nullptr);
   if (limit) {  // report the time left, as Linux does
     const auto left = std::max(std::chrono::nanoseconds::zero(),
                                std::chrono::nanoseconds(*limit - (std::chrono::steady_clock::now() - begun)));
@@ -131,9 +182,9 @@ int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* time
 int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout,
             const sigset_t* mask) {
   WEIR_NEXT(int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*), pselect);
-  Selection selection(count, read, write, except);
-  if (!selection.concerns_us() || !valid(timeout)) return call(count, read, write, except, timeout, mask);
-  return selection.wait(of(timeout), mask);
+  const AskedFor asked(count, read, write, except);
+  if (!concerns_us(asked) || !valid(timeout)) return call(count, read, write, except, timeout, mask);
+  return select_by_poll(asked, of(timeout), mask);
 }
 
 int epoll_create1(int flags) noexcept {

@@ -21,6 +21,7 @@ namespace weir::sockets {
 namespace {
 
 constexpr std::chrono::seconds longest_search{2};
+constexpr std::chrono::milliseconds max_silence{1500};  // of a peer's NIC, before it is asked for TCP
 
 Stage stage_of(const Side& side) { return static_cast<Stage>(side.stage.load()); }
 void set_stage(Side& side, Stage stage) { side.stage.store(static_cast<std::uint32_t>(stage)); }
@@ -42,6 +43,7 @@ void Connection::renew(Record& record, bool accepted) {
   closed_.store(false);
   fd_.store(-1);
   foreign_ = false;
+  return_.state.store(Return::none);
   copies_ = 1;
   held_.clear();
   pending_error_ = 0;
@@ -51,13 +53,16 @@ void Connection::renew(Record& record, bool accepted) {
   step_ = Step::claim;
   has_place_ = false;
   peer_ring_bytes_ = 0;
-  registrations_.clear();
+  in_sets_.registrations.clear();
+  in_sets_.removed_members.store(0);
+  in_sets_.kernel_events.renew();
+  in_sets_.lacks_room.store(false);
   life_.store(Life::observed);
 }
 
 void Connection::become_childs() {
   make_anew(agreement_);  // another thread of the parent may have held the mutexes
-  make_anew(registrations_mutex_);
+  make_anew(in_sets_.mutex);
   users_.store(0);
   if (life() == Life::unused) return;
   if (engaged()) {
@@ -227,6 +232,21 @@ void Connection::answer_leaving_peer() {
   if (!closed_.load() && fd >= 0 && gate.exclusive() && outgoing().can_hand_back() && !hand_back(fd))
     reset(fd);
   users_.fetch_sub(1);
+}
+
+bool Connection::watch_path() {
+  if (!engaged() || !far_ || off_link() || closed_.load() || link_->lost()) return false;
+  users_.fetch_add(1);
+  const auto silence = link_->unanswered();
+  if (silence >= max_silence && return_.state.load() == Return::none) {
+    const int fd = fd_.load();
+    Gate sends(record_->send_gate), receives(record_->receive_gate);
+    if (!closed_.load() && fd >= 0 && sends.exclusive() && receives.exclusive() &&
+        return_.state.load() == Return::none && !link_->lost())
+      ask_return(fd);
+  }
+  users_.fetch_sub(1);
+  return silence > std::chrono::nanoseconds(0) && return_.state.load() == Return::none;
 }
 
 // A peer on another host asked us to leave the ring and may wait for that, as before a fork().

@@ -7,16 +7,40 @@
 #include <cerrno>
 #include <chrono>
 
+#include "sockets/calls/interruption.hpp"
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/far_arrivals.hpp"
-#include "sockets/interruption.hpp"
 #include "sockets/kernel_counts.hpp"
+#include "sockets/lent_waiter.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/settings.hpp"
 #include "sockets/spin.hpp"
-#include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
 namespace {
+
+// The waiter that this end wakes while the thread is in wait(), which it may leave by being cancelled.
+class Woken {
+ public:
+  Woken(Connection& it, Waiter* waiter, FarArrivals* from_afar)
+      : it_(it),
+        waiter_(waiter != nullptr && it.watch(waiter->watcher(0)) ? waiter : nullptr),
+        from_afar_(from_afar) {}
+  ~Woken() {
+    if (from_afar_ != nullptr) from_afar_->awake();
+    if (waiter_ == nullptr) return;
+    waiter_->awake();
+    it_.unwatch(waiter_->watcher(0));
+  }
+  Woken(const Woken&) = delete;
+  Woken& operator=(const Woken&) = delete;
+  Waiter* waiter() const { return waiter_; }  // null: this end wakes nobody, look now and then
+
+ private:
+  Connection& it_;
+  Waiter* const waiter_;
+  FarArrivals* const from_afar_;
+};
 
 constexpr std::uint64_t least_bytes =
     32;  // that went by before a peer is looked for: 16 of one direction are a proof who it is
@@ -128,7 +152,7 @@ std::uint64_t Connection::unread() {
 }
 
 std::uint64_t Connection::unsent() const {
-  if (far_ && (foreign_ || link_->all_arrived())) return 0;
+  if (far_ && (off_link() || link_->all_arrived())) return 0;
   const auto produced = place_.mine().sender.produced.load(),
              consumed = place_.peer().receiver.consumed.load();
   return sends_by_ring() && produced > consumed
@@ -165,7 +189,8 @@ bool Connection::settle(std::chrono::microseconds longest, Known known) {
 }
 
 bool Connection::may_send_again() {
-  if (!send_blocked_.load() || (!link_->placed() && !link_->lost())) return false;
+  if (!send_blocked_.load() || return_.state.load() == Return::asked || (!link_->placed() && !link_->lost()))
+    return false;
   return send_blocked_.exchange(false);
 }
 
@@ -187,8 +212,24 @@ void Connection::leave_for_child(int fd) {
   errno = before;
 }
 
+void Connection::end_sending(int fd) {
+  const Uncancelled call;
+  if (!engaged()) return;
+  if (foreign_) return leave(fd, Reason::shared_by_processes);
+  if (far_) return part(fd, false);
+  if (place_.mine().done.load() != 0) return;
+  const int before = errno;
+  {
+    Gate gate(record_->send_gate);
+    if (!gate.exclusive()) return reset(fd);
+    outgoing().leave_ring();
+    place_.mine().done.store(1);
+  }
+  errno = before;
+}
+
 void Connection::part(int fd, bool all) {
-  if (!engaged() || foreign_ || !far_) return;
+  if (!engaged() || off_link() || !far_) return;
   constexpr std::chrono::milliseconds longest{1000};
   const int before = errno;
   bool by_ring = false;
@@ -214,64 +255,65 @@ void Connection::part(int fd, bool all) {
 bool Connection::readable(bool looked) {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return true;
-  if (far_ && !foreign_ && !looked) link_->look();
+  const bool by_messages = far_ && !off_link();
+  if (by_messages && !looked) link_->look();
   const auto seen = record_->end.changes_seen.load(std::memory_order_relaxed);
   const Source source = incoming().next();
-  if (far_ && !foreign_ && seen != record_->end.changes_seen.load(std::memory_order_relaxed)) link_->tell();
+  if (by_messages && seen != record_->end.changes_seen.load(std::memory_order_relaxed)) link_->tell();
   return (source.kind == Source::Kind::ring ? source.bytes > 0 : !held_.empty()) || lost_ ||
          pending_error_ != 0 || source.kind == Source::Kind::broken;
 }
 
-bool Connection::wait(int fd, bool sends, int& error) {
+bool Connection::wait(int fd, bool sends, int& error, const Uncancelled& call) {
   error = 0;
-  const LentWaiter lent;
-  Waiter* const waiter = lent.get();
+  const LentWaiter lent(table());
   const auto timeout = timeout_of(fd, sends);
   const auto begun = std::chrono::steady_clock::now();
-  SpinPolicy& spin = thread_spin();
+  PollBudget& budget = thread_budget();
   const bool by_ring = !sends && gets_by_ring() && !peer_on_this_cpu();
-  if (by_ring) begin_looking(spin, begun);
-  for (int looks = 1; by_ring && look_again(spin); ++looks) {
+  if (by_ring) begin_looking(budget, begun);
+  for (int looks = 1; by_ring && look_again(budget); ++looks) {
     if (readable()) return true;
     if (looks % 16 == 0 && kernel_has_something(fd)) return true;
   }
-  const bool watched = !sends && waiter != nullptr && watch(waiter->watcher(0));
   FarArrivals* const from_afar = sends ? nullptr : arrivals();
+  const Woken woken(*this, sends ? nullptr : lent.get(), from_afar);
+  Waiter* const waiter = woken.waiter();
   std::array<pollfd, 3> fds{{{fd, static_cast<short>(sends ? POLLOUT : POLLIN | POLLRDHUP), 0},
-                             {watched ? waiter->fd() : -1, POLLIN, 0},
+                             {waiter != nullptr ? waiter->fd() : -1, POLLIN, 0},
                              {from_afar != nullptr ? from_afar->fd() : -1, POLLIN, 0}}};
   bool done = false;
   while (!done && error == 0) {
-    if (watched) {
+    if (waiter != nullptr) {
       waiter->collect([](std::uint32_t) {});
       waiter->will_sleep();
     }
     if (from_afar != nullptr) from_afar->will_sleep();
     if (!sends && readable(from_afar != nullptr)) break;
-    const auto limit = sleep_limit(timeout, begun, watched || sends);
+    const auto limit = sleep_limit(timeout, begun, waiter != nullptr || sends);
     if (!limit) {
       error = EAGAIN;
       break;
     }
-    const int found = system_calls().ppoll(fds.data(), fds.size(), &*limit, nullptr);
+    int found = 0;
+    {
+      const Cancellable sleeping(call);
+      found = system_calls().ppoll(fds.data(), fds.size(), &*limit, nullptr);
+    }
     if (found < 0) {
       if (errno != EINTR || interrupted_for_good()) error = errno;
       continue;
     }
-    if (watched) waiter->awake();
+    if (waiter != nullptr) waiter->awake();
     if (fds[1].revents != 0) waiter->drain();
     if (fds[2].revents != 0) from_afar->woken();  // maybe for another connection
     done = fds[0].revents != 0 || fds[1].revents != 0;
-  }
-  if (from_afar != nullptr) from_afar->awake();
-  if (watched) {
-    waiter->awake();
-    unwatch(waiter->watcher(0));
   }
   return error == 0;
 }
 
 void Connection::stay(int fd, Reason why) {
+  const Uncancelled call;
   if (engaged()) return leave(fd, why);
   std::uint32_t none = 0;
   if (record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why))) {
@@ -279,14 +321,14 @@ void Connection::stay(int fd, Reason why) {
   }
 }
 
-void Connection::reset(int fd) {
+void Connection::reset(int fd, Reason why) {
   // An error is better than a missing byte: the kernel sends RST.
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
   const int before = errno;
   system_calls().connect(fd, &nowhere, sizeof nowhere);
   errno = before;
-  trace("descriptor %d is reset: %s", fd, text(Reason::nonsense));
+  trace("descriptor %d is reset: it %s", fd, text(why));
 }
 
 void Connection::keep_to_tcp(int fd, Reason why) {
@@ -306,7 +348,7 @@ void Connection::leave(int fd, Reason why) {
   const int before = errno;
   std::uint32_t none = 0;
   record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why));
-  if (far_ && foreign_) return;  // it is on TCP already: leave_for_child()
+  if (far_ && off_link()) return;  // it is on TCP already: leave_for_child(), take_return()
   Side& mine = place_.mine();
   Side& peer = place_.peer();
   {
@@ -359,12 +401,7 @@ bool Connection::leaves_process(Reason why) const {
          (why == Reason::shared_by_processes && !foreign_);
 }
 
-void Connection::close(int fd, bool last, bool open) {
-  if (!last) {
-    int other = fd;
-    fd_.compare_exchange_strong(other, -1);
-    return;
-  }
+void Connection::close(int fd, bool open) {
   const bool alone = record_->holders.load() == 1;
   if (engaged() && !foreign_) {
     if (!alone && open && !far_)

@@ -22,11 +22,13 @@
 
 #include "sockets/after_full.hpp"
 #include "sockets/beginning.hpp"
+#include "sockets/calls/cancellation.hpp"
+#include "sockets/calls/held_signals.hpp"
+#include "sockets/calls/kernel_events.hpp"
 #include "sockets/device.hpp"
 #include "sockets/far_end.hpp"
 #include "sockets/gate.hpp"
 #include "sockets/held_bytes.hpp"
-#include "sockets/held_signals.hpp"
 #include "sockets/reason.hpp"
 #include "sockets/waiter.hpp"
 
@@ -63,6 +65,8 @@ class Connection final : public FarEnd {
   bool readable(bool looked = false);
   bool sends_by_ring() const;
   bool gets_by_ring() const;
+  // Room for at least one byte, without asking the kernel.
+  bool has_room() const { return sends_by_ring() && !send_blocked_.load(std::memory_order_relaxed); }
   // Polling the ring is useless: the peer that would write to it needs this CPU.
   bool peer_on_this_cpu() const;
   std::uint64_t unread();  // bytes in the ring and held
@@ -87,20 +91,29 @@ class Connection final : public FarEnd {
   void leave(int fd, Reason why);
   // Stops RDMA for good, as leave(); before the connection is engaged it only records the reason.
   void stay(int fd, Reason why);
+  // Call before and after the program's shutdown() of sending: what is sent from then on goes to the kernel,
+  // which refuses it. Before, so that the peer finds the stream's last byte; after, because another thread
+  // may have engaged the connection and entered the ring meanwhile.
+  void end_sending(int fd);
   // Call before the kernel tells the peer of the end, by close(), shutdown() or exit. Bytes in a ring to
   // another host arrive before that, or the connection is reset. `all`: we will not receive either.
   void part(int fd, bool all);
   bool is_far() const { return far_; }
   // For an engaged connection to another host: what to look at and sleep on. Otherwise null.
-  FarArrivals* arrivals() const { return far_ && !foreign_ && link_ ? link_->arrivals() : nullptr; }
+  FarArrivals* arrivals() const { return far_ && !off_link() && link_ ? link_->arrivals() : nullptr; }
+  // Service thread, now and then: returns to TCP over a path that RDMA packets have lost. True: call again
+  // soon, the peer's NIC has something to acknowledge.
+  bool watch_path();
   // Between hosts, before fork(): both directions leave the ring for good, at known positions. The child
   // reads the rest of the ring in memory that it shares, and then TCP.
   void leave_for_child(int fd);
   // A send had to wait until the peer knew where TCP goes on, and now the peer knows. True once.
   bool may_send_again();
-  // Before the kernel's close, or, if not `open`, after a close that we did not see. `last`: this process has
-  // no other copy of the descriptor.
-  void close(int fd, bool last, bool open);
+  // Before the kernel's close of this process's last descriptor, or, if not `open`, after a close that we did
+  // not see.
+  void close(int fd, bool open);
+  // One of the program's descriptors for it; -1: it has not looked for a peer yet.
+  int descriptor() const { return fd_.load(); }
 
   // Registers who to wake when this end changes.
   bool watch(std::uint32_t watcher) { return sockets::watch(place_.mine(), watcher); }
@@ -113,8 +126,13 @@ class Connection final : public FarEnd {
     EventSet* set;
     int fd;
   };
-  SectionMutex& registrations_mutex() { return registrations_mutex_; }
-  std::vector<Registration>& registrations() { return registrations_; }
+  SectionMutex& registrations_mutex() { return in_sets_.mutex; }
+  std::vector<Registration>& registrations() { return in_sets_.registrations; }
+  KernelEvents& kernel_events() { return in_sets_.kernel_events; }
+  // TCP had no room when it was last asked for some, so the kernel will report when it has.
+  std::atomic<bool>& lacks_room() { return in_sets_.lacks_room; }
+  // How many sets keep its registration in the kernel after the program has removed it.
+  std::atomic<int>& removed_members() { return in_sets_.removed_members; }
 
  private:
   friend class ConnectionObjects;
@@ -148,19 +166,25 @@ class Connection final : public FarEnd {
 
   bool engage(int fd);
   bool leaves_process(Reason why) const;
+  enum class Return : std::uint32_t { none, asked, done };
+  bool off_link() const { return foreign_ || return_.state.load(std::memory_order_relaxed) == Return::done; }
+  bool ask_return(int fd);
+  bool take_return(int fd);
+  bool await_return(int fd);
   // With the send gate held, which leave() would wait for.
   void keep_to_tcp(int fd, Reason why);
   bool may_enter_ring(int fd, const Outgoing& out);
   Outgoing outgoing();
   Incoming incoming();
   bool hand_back(int fd);  // send gate held
-  void reset(int fd);
+  bool resend(int fd, std::uint64_t from);
+  void reset(int fd, Reason why = Reason::nonsense);
   void notify_peer();  // words of this end have changed
   using Known = bool (Link::*)() const;
   bool settle(std::chrono::microseconds longest, Known known);
   bool ends_without_word();
   ssize_t send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip);
-  bool wait(int fd, bool sends, int& error);
+  bool wait(int fd, bool sends, int& error, const Uncancelled& call);
   ssize_t receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
                        bool peek);
   ssize_t receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
@@ -169,6 +193,10 @@ class Connection final : public FarEnd {
                       int flags);
   void announce_ring(const Incoming& in);
   void note_cpu();
+  ssize_t receive_as_kernel(int fd, std::span<const iovec> into, int flags, Reason why,
+                            const Uncancelled& call);
+  ssize_t peek_all(int fd, std::span<const iovec> into, int flags, const Uncancelled& call);
+  ssize_t receive_as(int fd, std::span<const iovec> into, int flags, const Uncancelled& call);
   ssize_t receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags);
   ssize_t send_as_child(int fd, std::span<const iovec> from, std::size_t skip, int flags);
   ssize_t send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags);
@@ -177,10 +205,14 @@ class Connection final : public FarEnd {
   std::atomic<std::uint32_t> users_{0};
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<bool> closed_{false};
-  std::atomic<int> fd_{-1};   // one of the program's descriptors for it
-  bool accepted_ = false;     // the other end connected
-  bool far_ = false;          // the peer is on another host
-  bool foreign_ = false;      // the link belongs to the parent
+  std::atomic<int> fd_{-1};  // descriptor()
+  bool accepted_ = false;    // the other end connected
+  bool far_ = false;         // the peer is on another host
+  bool foreign_ = false;     // the link belongs to the parent
+  struct Returning {
+    std::atomic<Return> state{Return::none};  // written with both gates held
+    std::uint64_t arrived = 0;                // by the ring, as the peer was told
+  } return_;
   std::uint32_t copies_ = 0;  // the number of its descriptors in this process
   Record* record_ = nullptr;
   FirstBytes sent_first_, received_first_;
@@ -203,8 +235,14 @@ class Connection final : public FarEnd {
   std::unique_ptr<Link> link_;
   NearLink* near_link_ = nullptr;  // link_, if it is on this host
 
-  SectionMutex registrations_mutex_;
-  std::vector<Registration> registrations_;
+  // What epoll sets know of it.
+  struct InSets {
+    SectionMutex mutex;
+    std::vector<Registration> registrations;
+    std::atomic<int> removed_members{0};
+    KernelEvents kernel_events;
+    std::atomic<bool> lacks_room{false};
+  } in_sets_;
 };
 
 }  // namespace weir::sockets

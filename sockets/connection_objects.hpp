@@ -6,9 +6,9 @@
 
 #include <functional>
 
+#include "sockets/calls/held_signals.hpp"
 #include "sockets/connection.hpp"
 #include "sockets/descriptors.hpp"
-#include "sockets/held_signals.hpp"
 #include "sockets/reason.hpp"
 
 namespace weir::sockets {

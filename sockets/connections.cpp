@@ -8,18 +8,26 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/connection_objects.hpp"
 #include "sockets/descriptors.hpp"
 #include "sockets/device.hpp"
 #include "sockets/event_set.hpp"
+#include "sockets/lent_waiter.hpp"
 #include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/service.hpp"
 #include "sockets/settings.hpp"
-#include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
 namespace {
+
+void before_fork() {
+  ConnectionObjects::before_fork();
+  // The child has the same sets, but not what we know of them. No member gets a sentinel while it lives.
+  for (int fd = -1; (fd = Descriptors::next_known(static_cast<unsigned>(fd + 1), ~0u >> 1)) >= 0;)
+    if (EventSet* set = Descriptors::find_set(fd)) set->interest_to_kernel();
+}
 
 void in_child() {
   runtime_forgets_parent();
@@ -30,8 +38,8 @@ void in_child() {
 }
 
 void watch_forks() {
-  static const bool once = ::pthread_atfork(ConnectionObjects::before_fork,
-                                            ConnectionObjects::after_fork_in_parent, in_child) == 0;
+  static const bool once =
+      ::pthread_atfork(before_fork, ConnectionObjects::after_fork_in_parent, in_child) == 0;
   (void)once;
 }
 
@@ -46,10 +54,18 @@ constinit std::atomic<bool> aside{false};
 
 bool tracks(int fd) { return Descriptors::has_place_for(fd) && !settings().off && !aside.load(); }
 
+int descriptor_of(const Connection& it) {
+  int fd = -1;
+  do fd = Descriptors::next_known(static_cast<unsigned>(fd + 1), ~0u >> 1);
+  while (fd >= 0 && Descriptors::find(fd) != &it);
+  return fd;
+}
+
 }  // namespace
 
 void Connections::born(int fd, bool accepted) {
   if (!tracks(fd)) return;
+  const Uncancelled call;
   forget(fd);
   watch_forks();
   const std::scoped_lock lock(ConnectionObjects::mutex());
@@ -58,7 +74,13 @@ void Connections::born(int fd, bool accepted) {
 
 void Connections::copied(int fd, int copy) {
   if (copy < 0 || copy == fd || !Descriptors::has_place_for(copy)) return;
+  const Uncancelled call;
   forget(copy);
+  if (EventSet* const set = Descriptors::find_set(fd)) {
+    set->copied();
+    Descriptors::put(copy, *set);
+    return;
+  }
   const std::scoped_lock lock(ConnectionObjects::mutex());
   Connection* const it = Descriptors::find(fd);
   if (it == nullptr) return;
@@ -71,9 +93,16 @@ void Connections::closing(int fd) { end_of(fd, true); }
 // `open`: the descriptor still belongs to the connection.
 void Connections::end_of(int fd, bool open) {
   if (!Descriptors::is_known(fd)) return;
+  const Uncancelled call;
   if (EventSet* set = Descriptors::find_set(fd)) {
     Descriptors::clear(fd);
-    set->close();
+    const auto other = [&] {
+      int copy = -1;
+      do copy = Descriptors::next_known(static_cast<unsigned>(copy + 1), ~0u >> 1);
+      while (copy >= 0 && Descriptors::find_set(copy) != set);
+      return copy;
+    };
+    if (set->closed(fd, other)) set->close();
     return;
   }
   Connection* it = nullptr;
@@ -84,10 +113,14 @@ void Connections::end_of(int fd, bool open) {
     if (it == nullptr) return;
     Descriptors::clear(fd);
     last = --it->copies_ == 0;
+    if (!last && it->descriptor() == fd) it->fd_.store(descriptor_of(*it));
   }
-  EventSet::forget_everywhere(*it, fd);
-  it->close(fd, last, open);
-  if (!last) return;
+  if (!last) {
+    if (open) EventSet::interest_to_kernel_everywhere(*it, fd);  // no call can change it afterwards
+    return;
+  }
+  EventSet::forget_everywhere(*it);
+  it->close(fd, open);
   if (settings().report) count_ended(*it);
   if (it->foreign_) (void)it->link_.release();  // the link and the place in the table are the parent's
   if (it->foreign_ || it->life() == Connection::Life::observed) {
@@ -100,16 +133,46 @@ void Connections::end_of(int fd, bool open) {
 // Closed by a call that we did not see. What was agreed with its peer is over.
 void Connections::forget(int fd) { end_of(fd, false); }
 
+void Connections::disconnected(int fd) {
+  const Uncancelled call;
+  const int before = errno;
+  bool sees_all = false;
+  Connection* const it = Descriptors::find(fd);
+  if (it == nullptr) return;
+  {
+    const std::scoped_lock objects(ConnectionObjects::mutex());
+    const std::scoped_lock registrations(it->registrations_mutex());
+    sees_all = it->copies_ == 1 && it->registrations().empty();
+  }
+  EventSet::interest_to_kernel_everywhere(*it);
+  for (int one = -1; (one = Descriptors::next_known(static_cast<unsigned>(one + 1), ~0u >> 1)) >= 0;)
+    if (Descriptors::find(one) == it) forget(one);
+  // In an epoll set it stays as a descriptor that is the kernel's alone, and so do its copies.
+  if (sees_all) born(fd);
+  errno = before;
+}
+
 void Connections::set_born(int fd) {
   if (!tracks(fd)) return;
   forget(fd);
   Descriptors::put(fd, *new EventSet(fd));
 }
 
+void Connections::passed_on(int fd) {
+  if (EventSet* const set = Descriptors::find_set(fd)) set->nested();
+  if (const Use use(fd); use) use->stay(fd, Reason::passed_on);
+}
+
+void Connections::sets_are_watched() {
+  for (int fd = -1; (fd = Descriptors::next_known(static_cast<unsigned>(fd + 1), ~0u >> 1)) >= 0;)
+    if (EventSet* const set = Descriptors::find_set(fd)) set->nested();
+}
+
 void Connections::consider(int fd, Connection& it) {
   const Connection::Next next = it.consider(fd);
   if (it.far_ && it.engaged()) part_before_device_ends();
   if (next == Connection::Next::nothing) return;
+  const Uncancelled call;
   const int before = errno;
   switch (next) {
     case Connection::Next::nothing:
@@ -142,6 +205,7 @@ void Connections::join_holders() {
 
 void Connections::leave_before_fork() {
   if (settings().peers.empty()) return;
+  const Uncancelled call;
   ConnectionObjects::each_once([](int fd, Connection& it) {
     if (it.engaged() && it.far_ && !it.foreign_ && it.stays() == Reason::none) it.leave_for_child(fd);
   });
@@ -150,6 +214,7 @@ void Connections::leave_before_fork() {
 void Connections::part_all(bool by_exec) {
   static std::atomic<bool> parted = false;
   if (settings().peers.empty() || (!by_exec && parted.exchange(true))) return;
+  const Uncancelled call;
   ConnectionObjects::each_once([&](int fd, Connection& it) {
     if (by_exec && (system_calls().fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return;
     if (it.record().holders.load() == 1) it.part(fd, true);
@@ -158,6 +223,7 @@ void Connections::part_all(bool by_exec) {
 
 void Connections::step_aside() {
   if (aside.exchange(true)) return;
+  const Uncancelled call;
   ConnectionObjects::all_stay(Reason::filtered);
   for (int fd = -1; (fd = Descriptors::next_known(static_cast<unsigned>(fd + 1), ~0u >> 1)) >= 0;) {
     if (EventSet* set = Descriptors::find_set(fd); set != nullptr) {
@@ -167,7 +233,7 @@ void Connections::step_aside() {
       forget(fd);
     }
   }
-  drop_own_waiter();
+  drop_idle_waiters();
   device_ends_silently();
 }
 

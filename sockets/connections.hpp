@@ -13,7 +13,11 @@ class Connections {
   static void copied(int fd, int copy);  // by dup and the like
   static void closing(int fd);           // before the kernel's close of that descriptor
   static void forget(int fd);            // the number belongs to something else now
+  // The kernel has ended that connection, but not its descriptors, which may be connected again.
+  static void disconnected(int fd);
   static void set_born(int fd);
+  static void passed_on(int fd);   // in a message, to a process that may wait on it or use it
+  static void sets_are_watched();  // by calls that we do not see
   // After each call on a connection that is not engaged: looks for its peer when it is time, and engages it
   // when all is ready.
   static void consider(int fd, Connection& it);

@@ -47,6 +47,8 @@ bool Descriptors::is_known(int fd) {
   return place != nullptr && place->load(std::memory_order_relaxed) != 0;
 }
 
+unsigned Descriptors::count() { return used.load(std::memory_order_relaxed); }
+
 int Descriptors::next_known(unsigned first, unsigned last) {
   const auto end = used.load();
   for (unsigned fd = first; fd < end && fd <= last; ++fd)

@@ -16,6 +16,7 @@ class Descriptors {
   static Connection* find(int fd);    // null: leave the descriptor alone
   static EventSet* find_set(int fd);
   static bool is_known(int fd);                          // a connection or a set
+  static unsigned count();                               // all numbers that ever were are lower
   static int next_known(unsigned first, unsigned last);  // the lowest such descriptor; -1: none
 
   static void put(int fd, Connection& it);

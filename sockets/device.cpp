@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "link/memory/file_size_limit.hpp"
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/settings.hpp"
-#include "sockets/system_calls.hpp"
 #include "sockets/table.hpp"
 
 namespace weir::sockets {

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "sockets/held_signals.hpp"
+#include "sockets/calls/held_signals.hpp"
 #include "sockets/layout.hpp"
 #include "sockets/link.hpp"
 

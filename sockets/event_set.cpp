@@ -1,108 +1,106 @@
 #include "sockets/event_set.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <climits>
 #include <utility>
+#include <vector>
 
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/connection.hpp"
 #include "sockets/descriptors.hpp"
 #include "sockets/far_arrivals.hpp"
 #include "sockets/runtime.hpp"
-#include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
 namespace {
 
-// Event data of the waiter's socket and of arrivals; no program's pointer or descriptor has these values.
-constexpr std::uint64_t bell_data = 0x7765'6972'2062'656c;
-constexpr std::uint64_t arrivals_data = 0x7765'6972'2066'6172;
-constexpr unsigned looks_a_kernel_look = 16;  // look at the rings so often, while they have something
-// While the rings have nothing and we look at them, a system call would take longer than many such looks.
-constexpr std::chrono::microseconds longest_without_kernel{10};
-
-constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLONESHOT)) == 0; }
-
-// Behind `have` events lie `more`. Leaves one event per descriptor, because at the first one the program may
-// free what belongs to it. Returns how many are left.
-int merge(epoll_event* events, int have, int more) {
-  int total = have;
-  for (int i = have; i < have + more; ++i) {
-    const auto same = std::find_if(
-        events, events + have, [&](const epoll_event& one) { return one.data.u64 == events[i].data.u64; });
-    if (same != events + have)
-      same->events |= events[i].events;
-    else
-      events[total++] = events[i];
-  }
-  return total;
-}
+// Sentinels.
+constexpr std::uint32_t every_change = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+// What can be wanted of a TCP socket and decided here. Not EPOLLEXCLUSIVE, which is about other sets.
+constexpr std::uint32_t decided_here =
+    every_change | EPOLLRDNORM | EPOLLWRNORM | EPOLLHUP | EPOLLERR | EPOLLONESHOT;
 
 }  // namespace
 
+EventSet::Member* EventSet::member(const Key& key) {
+  const auto found = members_.find(key);
+  return found != members_.end() ? found->second.get() : nullptr;
+}
+
 int EventSet::control(int operation, int fd, epoll_event* event) {
+  const Uncancelled call;
   Connection* const connection = Descriptors::find(fd);
   if (EventSet* inner = Descriptors::find_set(fd); inner != nullptr && operation == EPOLL_CTL_ADD)
     inner->nested();
   if (connection == nullptr) return system_calls().epoll_ctl(fd_, operation, fd, event);
+  const Key key{connection, fd};
+  {
+    const std::scoped_lock lock(mutex_);
+    if (Member* const known = member(key); known != nullptr && known->sentinel != 0)
+      if (const auto result = control_by_sentinel(operation, *known, event)) return *result;
+  }
+  if (operation == EPOLL_CTL_ADD && connection->removed_members().load() > 0)
+    forget_removed_elsewhere(*connection);
   const std::scoped_lock lock(mutex_);
   if (operation == EPOLL_CTL_DEL) {
-    forget(fd);
+    forget(key);
     return system_calls().epoll_ctl(fd_, operation, fd, event);
   }
   const int result = system_calls().epoll_ctl(fd_, operation, fd, event);
   if (result != 0 || event == nullptr) return result;
   if (operation == EPOLL_CTL_ADD) {
-    auto made = std::make_unique<Member>(Member{fd, connection, 0, {}});
-    members_[fd] = std::move(made);
+    forget(key);  // left by a descriptor that was closed past us
+    members_[key] = std::make_unique<Member>(fd, connection);
     const std::scoped_lock registrations(connection->registrations_mutex());
     connection->registrations().push_back({this, fd});
   }
-  const auto found = members_.find(fd);
-  if (found == members_.end()) return result;
-  Member& member = *found->second;
-  if (member.engaged) by_data_.erase(member.data.u64);
-  member.wanted = event->events;
-  member.data = event->data;
-  member.disabled = false;
-  if (connection->engaged() && !member.engaged) engage(member);
-  if (!member.engaged) return result;
-  by_data_[member.data.u64] = &member;
-  mark_ready(member);
-  if (sleepers_ > 0) ring(*table(), waiter_->watcher(member.bit));
+  Member* const changed = member(key);
+  if (changed == nullptr) return result;
+  Member& it = *changed;
+  lose_by_data(it);
+  it.wanted = event->events;
+  it.data = event->data;
+  it.disabled = false;
+  it.changed = true;
+  find_by_data(it);
+  if (connection->engaged() && !it.engaged) engage(it);
+  if (!it.engaged) return result;
+  if (it.sentinel == 0 && may_have_sentinel(it, it.wanted)) begin_sentinel(it);
+  mark_ready(it);
+  if (sleepers_ > 0) ring(*table(), waiter_->watcher(no_members_bit));
   return result;
 }
 
-void EventSet::forget(int fd) {
-  const auto found = members_.find(fd);
+void EventSet::forget(const Key& key) {
+  const auto found = members_.find(key);
   if (found == members_.end()) return;
   Member* const member = found->second.get();
-  std::erase(ready_, member);
+  ready_.remove(*member);
+  lose_by_data(*member);
+  by_sentinel_.erase(member->sentinel);
+  if (member->removed) member->connection->removed_members().fetch_sub(1);
   if (member->engaged) {
-    by_data_.erase(member->data.u64);
     give_bit(*member);
     --engaged_;
   }
   {
     const std::scoped_lock registrations(member->connection->registrations_mutex());
     std::erase_if(member->connection->registrations(),
-                  [&](const Connection::Registration& one) { return one.set == this && one.fd == fd; });
+                  [&](const Connection::Registration& one) { return one.set == this && one.fd == key.fd; });
   }
   members_.erase(found);
 }
 
-void EventSet::forget_everywhere(Connection& connection, int fd) {
+void EventSet::forget_everywhere(Connection& connection) {
   for (;;) {
-    EventSet* set = nullptr;
+    Connection::Registration one{};
     {
       const std::scoped_lock lock(connection.registrations_mutex());
-      for (const auto& one : connection.registrations())
-        if (one.fd == fd) set = one.set;
+      if (connection.registrations().empty()) return;
+      one = connection.registrations().back();
     }
-    if (set == nullptr) return;
-    const std::scoped_lock lock(set->mutex_);
-    set->forget(fd);
+    const std::scoped_lock lock(one.set->mutex_);
+    one.set->forget({&connection, one.fd});
   }
 }
 
@@ -112,25 +110,26 @@ void EventSet::engaged_everywhere(Connection& connection) {
     const std::scoped_lock lock(connection.registrations_mutex());
     registered = connection.registrations();
   }
-  for (const auto& one : registered) one.set->engaged(one.fd);
+  for (const auto& one : registered) one.set->engaged({&connection, one.fd});
 }
 
-void EventSet::engaged(int fd) {
+void EventSet::engaged(const Key& key) {
   const std::scoped_lock lock(mutex_);
-  const auto found = members_.find(fd);
+  const auto found = members_.find(key);
   if (found == members_.end() || found->second->engaged) return;
   Member& member = *found->second;
   engage(member);
   if (!member.engaged) return;
-  by_data_[member.data.u64] = &member;
+  find_by_data(member);
+  if (may_have_sentinel(member, member.wanted)) begin_sentinel(member);
   mark_ready(member);
 }
 
 // More than one member on a bit costs a look at each when one of them is rung.
 std::uint32_t EventSet::take_bit(Member& member) {
   auto free = std::ranges::find_if(by_bit_, &std::vector<Member*>::empty);
-  if (free == by_bit_.end() && by_bit_.size() == most_members)
-    free = by_bit_.begin() + next_shared_bit_++ % most_members;
+  if (free == by_bit_.end() && by_bit_.size() == no_members_bit)
+    free = by_bit_.begin() + next_shared_bit_++ % no_members_bit;
   else if (free == by_bit_.end())
     free = by_bit_.insert(free, std::vector<Member*>{});
   free->push_back(&member);
@@ -148,16 +147,16 @@ void EventSet::give_bit(Member& member) {
 void EventSet::engage(Member& member) {
   if (!waiter_ && table() != nullptr) {
     waiter_ = Waiter::make(*table());
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = bell_data}};
+    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = bell_data}};
     if (waiter_ && system_calls().epoll_ctl(fd_, EPOLL_CTL_ADD, waiter_->fd(), &event) != 0) waiter_.reset();
   }
   if (!waiter_) {
-    member.connection->stay(member.fd, Reason::table);
+    member.connection->stay(member.connection->descriptor(), Reason::table);
     return;
   }
   member.bit = take_bit(member);
   if (!member.connection->watch(waiter_->watcher(member.bit)))
-    member.connection->stay(member.fd, Reason::table);
+    member.connection->stay(member.connection->descriptor(), Reason::table);
   member.engaged = true;
   ++engaged_;
   watch_arrivals(*member.connection);
@@ -179,6 +178,7 @@ void EventSet::watch_arrivals(const Connection& connection) {
 void EventSet::nested() {
   const std::scoped_lock lock(mutex_);
   nested_ = true;
+  while (!by_sentinel_.empty()) end_sentinel(*by_sentinel_.begin()->second);
   if (arrivals_ != nullptr) arrivals_->always_serve();
   if (!waiter_) return;
   waiter_->will_sleep();
@@ -187,184 +187,7 @@ void EventSet::nested() {
 }
 
 void EventSet::mark_ready(Member& member) {
-  if (member.in_ready || member.disabled) return;
-  member.in_ready = true;
-  ready_.push_back(&member);
-}
-
-// Collects what rings have into `into`; returns the number of events.
-int EventSet::collect(std::span<epoll_event> into) {
-  if (arrivals_ != nullptr) arrivals_->look();
-  waiter_->collect([&](std::uint32_t bit) {
-    if (bit >= by_bit_.size()) return;
-    for (Member* const member : by_bit_[bit]) mark_ready(*member);
-  });
-  int count = 0;
-  std::vector<Member*> looking;
-  looking.swap(ready_);
-  for (std::size_t i = 0; i < looking.size(); ++i) {
-    Member& member = *looking[i];
-    if (static_cast<std::size_t>(count) == into.size()) {
-      ready_.push_back(&member);
-      continue;
-    }
-    member.in_ready = false;
-    if (member.disabled) continue;
-    constexpr std::uint32_t reads = EPOLLIN | EPOLLRDNORM;
-    const bool reads_now = (member.wanted & reads) != 0 && member.connection->readable(arrivals_ != nullptr);
-    const bool writes_now = (member.wanted & EPOLLOUT) != 0 && member.connection->may_send_again();
-    if (!reads_now && !writes_now) continue;
-    if (reads_now) looking_pays_ = !member.connection->peer_on_this_cpu();
-    into[static_cast<std::size_t>(count++)] = {
-        .events = (reads_now ? member.wanted & reads : 0u) | (writes_now ? EPOLLOUT : 0u),
-        .data = member.data};
-    if ((member.wanted & EPOLLONESHOT) != 0) {
-      member.disabled = true;
-      epoll_event none{.events = EPOLLONESHOT, .data = member.data};
-      system_calls().epoll_ctl(fd_, EPOLL_CTL_MOD, member.fd, &none);
-    } else if (level(member.wanted)) {
-      member.in_ready = true;  // until a look finds nothing
-      ready_.push_back(&member);
-    }
-  }
-  return count;
-}
-
-// Removes events that the kernel reports but the program must not see.
-int EventSet::clean(epoll_event* events, int count) {
-  int kept = 0;
-  for (int i = 0; i < count; ++i) {
-    if (events[i].data.u64 == bell_data) {
-      if (waiter_) waiter_->drain();
-      took_wake_ = true;
-      continue;
-    }
-    if (events[i].data.u64 == arrivals_data) {
-      if (arrivals_ != nullptr) arrivals_->woken();
-      continue;
-    }
-    epoll_event event = events[i];
-    if (engaged_ > 0) {
-      if (const auto found = by_data_.find(event.data.u64); found != by_data_.end()) {
-        Member& member = *found->second;
-        if (member.disabled) continue;  // its ring has reported it meanwhile
-        if ((member.wanted & EPOLLONESHOT) != 0) member.disabled = true;
-      }
-    }
-    events[kept++] = event;
-  }
-  return kept;
-}
-
-int EventSet::append(epoll_event* events, int have, int most) {
-  return merge(events, have, collect({events + have, static_cast<std::size_t>(most - have)}));
-}
-
-// This thread has read the datagram that wakes the set's waiter. Others may sleep in the kernel or on the
-// set's descriptor, and a peer that rings now would send no second one.
-void EventSet::pass_on_wake() {
-  if (!std::exchange(took_wake_, false) || !waiter_ || (sleepers_ == 0 && !nested_)) return;
-  waiter_->will_sleep();
-  if (waiter_->anything() || !ready_.empty()) ring(*table(), waiter_->watcher(0));
-}
-
-int EventSet::kernel_wait(epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
-  return system_calls().epoll_pwait(fd_, events, most, timeout_ms, mask);
-}
-
-// With the mutex held: announces that we sleep, then looks once more.
-bool EventSet::idle() {
-  waiter_->will_sleep();
-  return !waiter_->anything() && ready_.empty();
-}
-
-int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_t* mask) {
-  using Clock = std::chrono::steady_clock;
-  if (most <= 0 || events == nullptr) return kernel_wait(events, most, 0, mask);
-  const auto begun = Clock::now();
-  {
-    const std::scoped_lock lock(mutex_);
-    if (looking_pays_) begin_looking(spin_, begun);
-  }
-  for (bool first = true;; first = false) {
-    bool looks = false, kernel_too = true;
-    int have = 0;
-    {
-      const std::scoped_lock lock(mutex_);
-      if (engaged_ > 0) {
-        have = collect({events, static_cast<std::size_t>(most)});
-        // The kernel's events get their turn now and then, and whenever the rings have nothing.
-        looks = have == 0 && looking_pays_ && (!timeout || timeout->count() > 0);
-        const auto now = first ? begun : last_look();
-        kernel_too = have < most && (have == 0 ? !looks || now - kernel_look_ >= longest_without_kernel
-                                               : ++looks_ % looks_a_kernel_look == 0);
-        if (kernel_too) kernel_look_ = now;
-      }
-    }
-    if (have > 0) {
-      if (kernel_too) {
-        const int more = kernel_wait(events + have, most - have, 0, nullptr);
-        const std::scoped_lock lock(mutex_);
-        have = merge(events, have, more > 0 ? clean(events + have, more) : 0);
-        pass_on_wake();
-      }
-      return have;
-    }
-    if (looks && mask == nullptr && look_again(spin_)) {
-      if (!kernel_too) continue;
-      const int found = kernel_wait(events, most, 0, nullptr);
-      const std::scoped_lock lock(mutex_);
-      if (const int kept = found > 0 ? clean(events, found) : 0; kept > 0) {
-        looking_pays_ = false;
-        const int all = append(events, kept, most);
-        pass_on_wake();
-        return all;
-      }
-      continue;
-    }
-    const auto limit = sleep_limit(timeout, begun, true);
-    bool sleeps = limit.has_value();
-    {
-      const std::scoped_lock lock(mutex_);
-      ++sleepers_;
-      if (sleeps && arrivals_ != nullptr) arrivals_->will_sleep();
-      if (engaged_ > 0 && !idle()) sleeps = false;
-    }
-    const int wait_ms = !sleeps ? 0
-                        : !timeout
-                            ? -1
-                            : static_cast<int>(std::min<std::int64_t>(
-                                  INT_MAX, limit->tv_sec * 1000 + (limit->tv_nsec + 999'999) / 1'000'000));
-    const int found = kernel_wait(events, most, wait_ms, mask);
-    const int error = errno;
-    int kept = 0;
-    {
-      const std::scoped_lock lock(mutex_);
-      --sleepers_;
-      if (arrivals_ != nullptr) arrivals_->awake();
-      const bool others = sleepers_ > 0 || nested_;
-      if (engaged_ > 0 && !others) waiter_->awake();
-      if (found > 0) kept = clean(events, found);
-      if (engaged_ > 0) {
-        if (kept > 0) {
-          looking_pays_ = false;
-          kept = append(events, kept, most);
-        }
-        took_wake_ = true;  // a peer that rings wakes only one of us
-        pass_on_wake();
-      }
-      if (looking_pays_) begin_looking(spin_, Clock::now());
-    }
-    if (found < 0) {
-      errno = error;
-      return -1;
-    }
-    if (kept > 0) return kept;
-    if (!limit) {
-      const std::scoped_lock lock(mutex_);
-      return engaged_ > 0 ? collect({events, static_cast<std::size_t>(most)}) : 0;
-    }
-  }
+  if (!member.disabled && !member.removed) ready_.push_back(member);
 }
 
 void EventSet::close() {
@@ -376,7 +199,15 @@ void EventSet::close() {
   // Another thread may still be in wait(), so the object stays; it is small.
 }
 
+bool EventSet::closed(int fd, const std::function<int()>& other) {
+  const std::scoped_lock lock(mutex_);
+  if (--copies_ == 0) return true;
+  if (fd == fd_) fd_ = other();
+  return false;
+}
+
 void EventSet::hand_back() {
+  interest_to_kernel();
   close();
   const std::scoped_lock lock(mutex_);
   if (FarArrivals* const them = std::exchange(arrivals_, nullptr))
@@ -387,11 +218,136 @@ void EventSet::become_childs() {
   new (&mutex_) SectionMutex;
   (void)waiter_.release();
   arrivals_ = nullptr;
-  for (auto& [fd, member] : members_) member->engaged = member->in_ready = false;
+  while (!ready_.empty()) ready_.pop_front();
+  for (auto& [key, member] : members_) {
+    member->engaged = false;
+    member->sentinel = 0;  // interest_to_kernel() before the fork
+  }
   by_data_.clear();
+  by_sentinel_.clear();
   by_bit_.clear();
-  ready_.clear();
   engaged_ = sleepers_ = 0;
+}
+
+// A process that shares the connection since a fork may share the set as well.
+bool EventSet::may_have_sentinel(const Member& member, std::uint32_t wanted) const {
+  return member.engaged && !nested_ && (wanted & ~decided_here) == 0 && last_sentinel_ + 1 < max_sentinel &&
+         member.connection->stays() == Reason::none && member.connection->record().holders.load() == 1;
+}
+
+// The kernel's first report says what is there now.
+void EventSet::begin_sentinel(Member& member) {
+  const std::uint32_t number = ++last_sentinel_;
+  epoll_event event{.events = every_change, .data = {.u64 = sentinel_data | number}};
+  if (system_calls().epoll_ctl(fd_, EPOLL_CTL_MOD, member.fd, &event) != 0) return;
+  lose_by_data(member);
+  member.sentinel = number;
+  member.fresh = 0;
+  member.changed = true;
+  by_sentinel_[number] = &member;
+  turn_.new_sentinel = true;
+}
+
+// A removed member is gone after this.
+void EventSet::end_sentinel(Member& member) {
+  by_sentinel_.erase(member.sentinel);
+  member.sentinel = 0;
+  epoll_event event{.events = member.disabled ? std::uint32_t{EPOLLONESHOT} : member.wanted,
+                    .data = member.data};
+  system_calls().epoll_ctl(fd_, member.removed ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, member.fd, &event);
+  if (member.removed)
+    forget({member.connection, member.fd});
+  else
+    find_by_data(member);
+}
+
+// False: it is the program's.
+bool EventSet::take_report(const epoll_event& event) {
+  if ((event.data.u64 & ~std::uint64_t{0xffff'ffff}) != sentinel_data) return false;
+  const auto found = by_sentinel_.find(static_cast<std::uint32_t>(event.data.u64));
+  if (found == by_sentinel_.end()) return true;  // it ended meanwhile
+  Member& member = *found->second;
+  member.connection->kernel_events().reported(event.events);
+  if (member.removed) return true;
+  member.fresh |= event.events;
+  mark_ready(member);
+  if ((member.wanted & EPOLLET) == 0) took_wake_ = true;  // the kernel would wake further threads for a level
+  return true;
+}
+
+// nullopt: the kernel must do it, and no longer has the sentinel.
+std::optional<int> EventSet::control_by_sentinel(int operation, Member& member, const epoll_event* event) {
+  const auto failed = [](int error) {
+    errno = error;
+    return -1;
+  };
+  const bool adds = operation == EPOLL_CTL_ADD;
+  if (!adds && operation != EPOLL_CTL_MOD && operation != EPOLL_CTL_DEL) return failed(EINVAL);
+  if (event == nullptr && operation != EPOLL_CTL_DEL) return failed(EFAULT);
+  if (adds != member.removed) return failed(adds ? EEXIST : ENOENT);
+  if (operation == EPOLL_CTL_DEL) {
+    ready_.remove(member);
+    member.removed = true;
+    member.connection->removed_members().fetch_add(1);
+    return 0;
+  }
+  if (!may_have_sentinel(member, event->events)) {
+    end_sentinel(member);
+    return std::nullopt;
+  }
+  if (adds) member.connection->removed_members().fetch_sub(1);
+  member.removed = member.disabled = false;
+  member.changed = true;
+  member.wanted = event->events;
+  member.data = event->data;
+  mark_ready(member);
+  if (sleepers_ > 0) ring(*table(), waiter_->watcher(no_members_bit));
+  return 0;
+}
+
+void EventSet::interest_to_kernel() {
+  const std::scoped_lock lock(mutex_);
+  while (!by_sentinel_.empty()) end_sentinel(*by_sentinel_.begin()->second);
+}
+
+void EventSet::interest_to_kernel_everywhere(Connection& connection, std::optional<int> fd) {
+  std::vector<Connection::Registration> registered;
+  {
+    const std::scoped_lock lock(connection.registrations_mutex());
+    registered = connection.registrations();
+  }
+  for (const auto& one : registered) {
+    if (fd && one.fd != *fd) continue;
+    const std::scoped_lock lock(one.set->mutex_);
+    if (Member* const it = one.set->member({&connection, one.fd}); it != nullptr && it->sentinel != 0)
+      one.set->end_sentinel(*it);
+  }
+}
+
+void EventSet::forget_if_removed(const Key& key) {
+  const std::scoped_lock lock(mutex_);
+  if (Member* const it = member(key); it != nullptr && it->removed) end_sentinel(*it);
+}
+
+// A connection has room for few sets to be woken, and one that has removed it needs none.
+void EventSet::forget_removed_elsewhere(Connection& connection) {
+  std::vector<Connection::Registration> registered;
+  {
+    const std::scoped_lock lock(connection.registrations_mutex());
+    registered = connection.registrations();
+  }
+  for (const auto& one : registered)
+    if (one.set != this) one.set->forget_if_removed({&connection, one.fd});
+}
+
+void EventSet::find_by_data(Member& member) {
+  if (member.sentinel == 0 && (member.engaged || (member.wanted & EPOLLONESHOT) != 0))
+    by_data_[member.data.u64] = &member;
+}
+
+void EventSet::lose_by_data(const Member& member) {
+  const auto found = by_data_.find(member.data.u64);
+  if (found != by_data_.end() && found->second == &member) by_data_.erase(found);
 }
 
 }  // namespace weir::sockets

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "sockets/system_calls.hpp"
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/waiter.hpp"
 
 namespace weir::sockets {
@@ -146,8 +146,10 @@ void FarArrivals::always_serve() {
 // Rings the service thread unless it will look again by itself.
 void FarArrivals::call_service(Service if_it) {
   if (state_.load() != if_it || !state_.compare_exchange_strong(if_it, Service::naps)) return;
-  ring(table_, service_.load() | not_its_connections);
+  ring_service();
 }
+
+void FarArrivals::ring_service() { ring(table_, service_.load() | not_its_connections); }
 
 FarArrivals::Plan FarArrivals::plan() {
   if (queue_ == nullptr) return {};

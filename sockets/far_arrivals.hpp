@@ -25,7 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sockets/held_signals.hpp"
+#include "sockets/calls/held_signals.hpp"
 #include "sockets/table.hpp"
 
 namespace weir::sockets {
@@ -64,6 +64,15 @@ class FarArrivals {
   // Some thread waits for a link without this descriptor, so the service thread must always ring it.
   void always_serve();
 
+  // A link has sent something, so the service thread should see that it is acknowledged (transfer.cpp). It
+  // looks every now and then until it finds everything acknowledged.
+  void expect_answers() {
+    if (!expects_answers_.load(std::memory_order_relaxed) && !expects_answers_.exchange(true)) ring_service();
+  }
+  bool expects_answers() const { return expects_answers_.load(); }
+  // All is acknowledged, as far as was seen: look once more after this.
+  void expect_no_answers() { expects_answers_.store(false); }
+
   // How the service thread should sleep.
   struct Plan {
     bool on_fd = false;
@@ -79,6 +88,7 @@ class FarArrivals {
   void disarm();
   void arm();
   void call_service(Service if_it);
+  void ring_service();
 
   Table& table_;
   SectionMutex mutex_;
@@ -91,7 +101,7 @@ class FarArrivals {
 
   std::atomic<std::uint32_t> service_{0};
   std::atomic<Service> state_{Service::naps};
-  std::atomic<bool> always_{false};
+  std::atomic<bool> always_{false}, expects_answers_{false};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint64_t> looks_{0};
   std::uint64_t seen_looks_ = 0;  // service thread

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/settings.hpp"
-#include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "sockets/pieces.hpp"
+#include "sockets/calls/pieces.hpp"
 #include "sockets/settings.hpp"
 #include "sockets/waiter.hpp"
 
@@ -100,11 +100,15 @@ bool FarLink::post_receive(std::uint64_t slot) {
 bool FarLink::post(ibv_send_wr& request) {
   ibv_send_wr* bad = nullptr;
   request.send_flags |= IBV_SEND_SIGNALED;
+  if (stopped_) return false;
   if (ibv_post_send(id_->qp, &request, &bad) != 0) {
     lose();
     return false;
   }
-  ++outstanding_;
+  if (outstanding_++ == 0) {
+    answered_ = std::chrono::steady_clock::now();
+    arrivals_.expect_answers();
+  }
   return true;
 }
 
@@ -112,9 +116,28 @@ void FarLink::reap() {
   std::array<ibv_wc, 16> done;
   for (int found; (found = ibv_poll_cq(send_cq_, done.size(), done.data())) > 0;) {
     outstanding_ -= std::min(outstanding_.load(), static_cast<std::uint32_t>(found));
+    answered_ = std::chrono::steady_clock::now();
     for (int i = 0; i < found; ++i)
-      if (done[static_cast<std::size_t>(i)].status != IBV_WC_SUCCESS) lose();
+      if (done[static_cast<std::size_t>(i)].status != IBV_WC_SUCCESS && !stopped_) lose();
   }
+}
+
+std::chrono::nanoseconds FarLink::unanswered() {
+  const std::scoped_lock lock(mutex_);
+  reap();
+  return outstanding_ == 0 || lost() ? std::chrono::nanoseconds(0)
+                                     : std::chrono::steady_clock::now() - answered_;
+}
+
+void FarLink::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    ibv_modify_qp(id_->qp, &attributes, IBV_QP_STATE);
+    stopped_ = true;
+  }
+  arrivals_.look();  // what came before
 }
 
 bool FarLink::greet(const Conversation& mine) {
@@ -151,6 +174,7 @@ void FarLink::peer_left() {
   look();
   {
     const std::scoped_lock lock(mutex_);
+    if (stopped_) return;
     lose();
   }
   ring_all(table_, mine_);
@@ -182,7 +206,7 @@ bool FarLink::is_due(const FarWords& now) const {
 }
 
 void FarLink::publish(bool answers) {
-  if (lost()) return;
+  if (lost() || stopped_) return;
   FarWords now = words();
   if (!is_due(now) && !answers && !owes_.load()) return;
   const bool places = now.changes != sent_words_.changes || now.tcp_from != sent_words_.tcp_from;
@@ -300,10 +324,10 @@ bool FarLink::understand(const ibv_wc& completion) {
 
 bool FarLink::take(const ibv_wc& completion) {
   const std::scoped_lock lock(mutex_);
-  if (lost()) return false;
+  if (lost() || (stopped_ && completion.status != IBV_WC_SUCCESS)) return false;
   const bool first = !news_.any;
   news_.any = true;
-  if (!understand(completion) || !post_receive(completion.wr_id % receives)) {
+  if (!understand(completion) || (!stopped_ && !post_receive(completion.wr_id % receives))) {
     lose();
     news_.service = true;
   }

@@ -19,13 +19,14 @@
 #include <rdma/rdma_cma.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
+#include "sockets/calls/held_signals.hpp"
 #include "sockets/far_arrivals.hpp"
 #include "sockets/far_messages.hpp"
-#include "sockets/held_signals.hpp"
 #include "sockets/link.hpp"
 #include "sockets/table.hpp"
 
@@ -58,6 +59,8 @@ class FarLink final : public Link, private FarArrivals::Receiver {
   bool placed() const override { return !owes_.load() && heard_.load() >= placed_.load(); }
   bool settled() const override { return !owes_.load() && heard_.load() >= asked_.load(); }
   bool lost() const override { return lost_.load(); }
+  std::chrono::nanoseconds unanswered() override;
+  void stop() override;
 
  private:
   FarLink(Table& table, const Table::Place& place, rdma_cm_id* id, FarArrivals& arrivals,
@@ -112,6 +115,8 @@ class FarLink final : public Link, private FarArrivals::Receiver {
   std::atomic<std::uint32_t> outstanding_{0};  // requests without a completion
   std::atomic<std::uint64_t> asked_{0}, placed_{0}, heard_{0};
   std::atomic<bool> owes_{false}, lost_{false}, greeted_{false};
+  bool stopped_ = false;
+  std::chrono::steady_clock::time_point answered_{};  // the peer's NIC last acknowledged something, or all
 };
 
 }  // namespace weir::sockets

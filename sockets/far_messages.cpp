@@ -7,6 +7,7 @@ namespace weir::sockets {
 namespace {
 
 constexpr std::uint8_t magic_0 = 'W', magic_1 = 'S', version = 1;
+constexpr std::uint64_t return_magic = 0x5745'4952'4241'434b;  // "WEIRBACK"
 constexpr std::uint8_t hello_kind = 1, words_kind = 2;
 constexpr std::uint8_t asks_flag = 1, receives_flag = 2, done_flag = 4, gone_flag = 8, all_flags = 15;
 
@@ -182,6 +183,31 @@ std::optional<FarWords> read_words(std::span<const std::byte> bytes) {
                      &words.tcp_from, &words.consumed, &words.changes_seen})
     *word = from.take<std::uint64_t>();
   return words;
+}
+
+std::array<std::byte, FarReturn::bytes> bytes_of(const FarReturn& message) {
+  std::array<std::byte, FarReturn::bytes> all{};
+  FarWriter to(all);
+  to.put(return_magic);
+  to.put(message.arrived);
+  for (const auto& one : {message.conversation.sent, message.conversation.received}) {
+    to.put(one.after_16);
+    to.put(one.after_64);
+  }
+  return all;
+}
+
+std::optional<FarReturn> read_return(std::span<const std::byte> bytes) {
+  if (bytes.size() != FarReturn::bytes) return std::nullopt;
+  FarReader from(bytes);
+  if (from.take<std::uint64_t>() != return_magic) return std::nullopt;
+  FarReturn message;
+  message.arrived = from.take<std::uint64_t>();
+  for (auto* one : {&message.conversation.sent, &message.conversation.received}) {
+    one->after_16 = from.take<std::uint64_t>();
+    one->after_64 = from.take<std::uint64_t>();
+  }
+  return message;
 }
 
 }  // namespace weir::sockets

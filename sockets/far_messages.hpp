@@ -9,6 +9,9 @@
 //   the end has sent (16 bytes, 64 bytes) and received, 8 each
 //   words: kind 2, flags, want, 5 zero; then 8 each: number, heard, produced, changes, ring_from,
 //   tcp_from, consumed, changes_seen
+// On the TCP connection, if the RDMA packets' path is lost (transfer.cpp):
+//   return, 48 bytes: "WEIRBACK"; how many bytes of the stream have arrived (8); digests as in hello
+//
 // After hello a WRITE WITH IMMEDIATE carries the increase of `produced` if no other word changed.
 //
 // Pure. Nothing read is trusted: a reader returns a value whose fields are in their ranges, or nullopt.
@@ -68,15 +71,24 @@ struct FarWords {
   bool operator==(const FarWords&) const = default;
 };
 
+// What has arrived of the peer's direction; the rest must come by TCP, behind the peer's own such message.
+struct FarReturn {
+  static constexpr std::size_t bytes = 48;
+  std::uint64_t arrived = 0;
+  Conversation conversation;
+};
+
 std::array<std::byte, FarRequest::bytes> bytes_of(const FarRequest& request);
 std::array<std::byte, FarRefusal::bytes> bytes_of(const FarRefusal& refusal);
 FarBytes bytes_of(const FarHello& hello);
 FarBytes bytes_of(const FarWords& words);
+std::array<std::byte, FarReturn::bytes> bytes_of(const FarReturn& message);
 
 // Extra bytes at the end are fine: rdma_cm pads.
 std::optional<FarRequest> read_request(std::span<const std::byte> bytes);
 std::optional<FarRefusal> read_refusal(std::span<const std::byte> bytes);
 std::optional<FarHello> read_hello(std::span<const std::byte> bytes);
 std::optional<FarWords> read_words(std::span<const std::byte> bytes);
+std::optional<FarReturn> read_return(std::span<const std::byte> bytes);
 
 }  // namespace weir::sockets

@@ -1,6 +1,6 @@
 // The gate of one direction of a connection: shared by many threads for kernel calls, or held by one thread
-// for the ring, whose signal handlers wait meanwhile (held_signals.hpp). Forked children share its memory. If
-// a holder is killed, the gate stays shut: exclusive() gives up, and the connection is reset.
+// for the ring, whose signal handlers wait meanwhile (calls/held_signals.hpp). Forked children share its
+// memory. If a holder is killed, the gate stays shut: exclusive() gives up, and the connection is reset.
 #pragma once
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "sockets/held_signals.hpp"
+#include "sockets/calls/held_signals.hpp"
 
 namespace weir::sockets {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "sockets/pieces.hpp"
+#include "sockets/calls/pieces.hpp"
 
 namespace weir::sockets {
 

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "sockets/system_calls.hpp"
+#include "sockets/calls/system_calls.hpp"
 
 namespace weir::sockets {
 

@@ -84,20 +84,21 @@ struct alignas(64) Entry {
   std::array<Side, 2> sides;  // the lower end's side first
 };
 
-// Wakes one epoll set or one thread. If it said that it sleeps, a datagram to its socket wakes it.
+// Wakes one epoll set or one thread. If it said that it sleeps, a byte in its pipe wakes it.
 struct alignas(64) Bell {
   std::atomic<std::uint32_t> owner;  // process + 1; 0: free
   std::atomic<std::uint32_t> sleeping;
-  std::atomic<std::uint64_t> summary;  // which of `words` are not 0
+  std::atomic<std::uint32_t> generation;  // how many owners it has had: each has a pipe of its own
+  std::atomic<std::uint64_t> summary;     // which of `words` are not 0
   std::array<std::atomic<std::uint64_t>, bell_words> words;
 };
 
 struct Layout {
-  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0004;  // "WEIRSO", version 4
+  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0005;  // "WEIRSO", version 5
   // Each version has its own files and bells, because processes of two versions may share the folder.
-  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-4"; }
-  // Followed by the bell's number.
-  static std::string bell_prefix(const std::string& directory) { return directory + "/lasting-bell-4-"; }
+  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-5"; }
+  // BellPath adds the bell's number and generation.
+  static std::string bell_prefix(const std::string& directory) { return directory + "/lasting-bell-5-"; }
   std::atomic<std::uint64_t> magic;
   pthread_mutex_t lock;  // robust, shared by all processes
   // How many processes have had each number. A pid would not tell them apart: in containers, all have one.

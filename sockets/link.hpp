@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,8 +43,11 @@ class Link {
   virtual void look() {}                            // looks for the peer's words
   virtual bool placed() const { return true; }
   virtual bool settled() const { return true; }
-  virtual bool all_arrived() { return true; }          // what was written is in the peer's ring
-  virtual bool lost() const { return false; }          // the peer can no longer be reached
+  virtual bool all_arrived() { return true; }  // what was written is in the peer's ring
+  virtual bool lost() const { return false; }  // the peer can no longer be reached
+  // For how long the peer's NIC has acknowledged nothing of what it should; 0: it has acknowledged all.
+  virtual std::chrono::nanoseconds unanswered() { return {}; }
+  virtual void stop() {}                               // on return nothing more arrives in the ring
   virtual FarArrivals* arrivals() { return nullptr; }  // what to look at and to sleep on for arrivals
 };
 

@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "sockets/interruption.hpp"
+#include "sockets/calls/interruption.hpp"
 
 namespace weir::sockets {
 

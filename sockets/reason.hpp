@@ -28,8 +28,9 @@ enum class Reason : std::uint32_t {
   io_uring,
   rules,
   filtered,
+  path_lost,
 };
-inline constexpr std::size_t reasons = static_cast<std::size_t>(Reason::filtered) + 1;
+inline constexpr std::size_t reasons = static_cast<std::size_t>(Reason::path_lost) + 1;
 
 // A sentence without its subject, the connection.
 constexpr const char* text(Reason why) {
@@ -77,6 +78,8 @@ constexpr const char* text(Reason why) {
       return "is of a process that uses io_uring, which could use it unseen";
     case Reason::filtered:
       return "is of a process that filters its system calls (seccomp)";
+    case Reason::path_lost:
+      return "lost the path of its RDMA packets (UDP port 4791) to the other host, while TCP goes on";
   }
   return "is on TCP";
 }

@@ -35,6 +35,8 @@ void add(Sums& to, const Connection& one) {
   to.sent_tcp += end.sent_tcp.load();
   to.received += received;
   to.received_tcp += end.received_tcp.load();
+  const auto path_lost = static_cast<std::size_t>(Reason::path_lost);
+  if (one.stays() == Reason::path_lost) ++to.why_not[path_lost];
   if (sent > end.sent_tcp.load() || received > end.received_tcp.load())
     ++to.changed;
   else if (const auto why = static_cast<std::size_t>(one.stays()); why != 0 && why < reasons)
@@ -59,6 +61,7 @@ std::string carried(const char* what, std::uint64_t all, std::uint64_t tcp) {
 }
 
 const char* advice(const Sums& all, Reason most) {
+  if (most == Reason::path_lost) return "let UDP port 4791 pass between the hosts";
   if (all.connections == all.changed) return "nothing: every connection changed";
   if (most == Reason::no_peer) return "start the other end with weir run --sockets, too";
   if (most == Reason::other_host)

@@ -11,19 +11,33 @@
 #include <string>
 
 #include "link/filtered_calls.hpp"
+#include "sockets/calls/held_signals.hpp"
 #include "sockets/device.hpp"
-#include "sockets/held_signals.hpp"
+#include "sockets/lent_waiter.hpp"
 #include "sockets/settings.hpp"
+#include "sockets/waiter.hpp"
 
 namespace weir::sockets {
 namespace {
 
 // What a filter on programs of one thread and TCP may not expect. A filter that the program installs later
 // makes us step aside (Connections::step_aside()).
-constexpr std::array<long, 12> needed_calls{SYS_process_vm_readv, SYS_process_vm_writev, SYS_memfd_create,
-                                            SYS_eventfd2,         SYS_epoll_create1,     SYS_ppoll,
-                                            SYS_timerfd_create,   SYS_timerfd_settime,   SYS_flock,
-                                            SYS_ftruncate,        SYS_sendmsg,           SYS_clone3};
+constexpr std::array<long, 16> needed_calls{SYS_process_vm_readv,
+                                            SYS_process_vm_writev,
+                                            SYS_memfd_create,
+                                            SYS_eventfd2,
+                                            SYS_epoll_create1,
+                                            SYS_ppoll,
+                                            SYS_timerfd_create,
+                                            SYS_timerfd_settime,
+                                            SYS_flock,
+                                            SYS_ftruncate,
+                                            SYS_sendmsg,
+                                            SYS_clone3,
+                                            SYS_openat,
+                                            SYS_mknodat,
+                                            SYS_dup3,
+                                            SYS_write};
 
 // State that a child of fork() makes anew.
 struct Shared {
@@ -37,35 +51,20 @@ Shared& shared() {
   return made;
 }
 constinit std::atomic<Table*> the_table{nullptr};
-constinit std::atomic<std::uint32_t> generation{0};
 
 // A folder that somebody opened to others would otherwise turn RDMA off without a word.
-void complain_of_table(const std::string& why) {
-  if (why_not_private(settings().directory).empty())
+void complain_of_table(const std::string& directory, const std::string& why) {
+  if (why_not_private(directory).empty())
     trace("no connection changes carriers: %s", why.c_str());
   else
     std::fprintf(stderr, "weir sockets: no connection changes to RDMA: %s\n", why.c_str());
 }
 
-struct ThreadWaiter {
-  std::unique_ptr<Waiter> waiter;
-  std::uint32_t made_in = ~0u;
-  bool lent = false;
-  // Handlers of exit() run after the main thread's objects are destroyed, and may still wait.
-  static thread_local bool ended;
-  ~ThreadWaiter() {
-    ended = true;
-    if (made_in != generation.load()) (void)waiter.release();
-  }
-};
-
-thread_local bool ThreadWaiter::ended = false;
-thread_local ThreadWaiter thread_waiter;
-
 }  // namespace
 
 void runtime_forgets_parent() {
-  generation.fetch_add(1);
+  forget_lent_waiters();
+  wakers_forget_parent();
   Shared& all = shared();
   // The parent's table stays mapped: connections of the parent still use their entries there.
   (void)all.table.release();
@@ -80,8 +79,9 @@ Table* table() {
   if (!all.tried_table) {
     all.tried_table = true;
     std::string why = "a seccomp filter forbids system calls that it takes";
-    if (link::survives(needed_calls)) all.table = Table::open(settings().directory, why);
-    if (!all.table) complain_of_table(why);
+    const std::string directory = table_directory();
+    if (link::survives(needed_calls)) all.table = Table::open(directory, why);
+    if (!all.table) complain_of_table(directory, why);
     the_table.store(all.table.get(), std::memory_order_release);
   }
   return all.table.get();
@@ -106,42 +106,6 @@ Device* device() {
     if (all.device == nullptr) trace("no connection changes carriers: %s", why.c_str());
   }
   return all.device;
-}
-
-void drop_own_waiter() {
-  const Section section;
-  ThreadWaiter& mine = thread_waiter;
-  if (mine.made_in == generation.load() && !mine.lent) mine.waiter.reset();
-}
-
-LentWaiter::LentWaiter() {
-  if (table() == nullptr) return;
-  const Section section;
-  if (ThreadWaiter::ended) {
-    own_ = Waiter::make(*table());
-    waiter_ = own_.get();
-    return;
-  }
-  ThreadWaiter& mine = thread_waiter;
-  if (mine.made_in != generation.load()) {
-    (void)mine.waiter.release();
-    mine.made_in = generation.load();
-    mine.lent = false;
-  }
-  if (mine.lent) {
-    own_ = Waiter::make(*table());
-    waiter_ = own_.get();
-    return;
-  }
-  if (!mine.waiter) mine.waiter = Waiter::make(*table());
-  waiter_ = mine.waiter.get();
-  mine.lent = waiter_ != nullptr;
-}
-
-LentWaiter::~LentWaiter() {
-  const Section section;
-  if (own_ == nullptr && waiter_ != nullptr) thread_waiter.lent = false;
-  own_.reset();
 }
 
 }  // namespace weir::sockets

@@ -5,11 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "sockets/pace.hpp"
 #include "sockets/table.hpp"
-#include "sockets/waiter.hpp"
 
 namespace weir::sockets {
 
@@ -20,21 +18,6 @@ Device* device();    // null: no device
 void leave_table();  // the process is about to end
 // In a child of fork(): the table, the device and the waiters of its threads are the parent's.
 void runtime_forgets_parent();
-void drop_own_waiter();  // this thread's; it will make no system call of ours any more
-// The thread's waiter, for a call that waits. A call in a signal handler that interrupted such a call
-// gets a waiter of its own.
-class LentWaiter {
- public:
-  LentWaiter();
-  ~LentWaiter();
-  LentWaiter(const LentWaiter&) = delete;
-  LentWaiter& operator=(const LentWaiter&) = delete;
-  Waiter* get() const { return waiter_; }  // null: no bell or descriptor is left
-
- private:
-  std::unique_ptr<Waiter> own_;
-  Waiter* waiter_ = nullptr;
-};
 // What we have learned about sending to another process, by its number in the table.
 Pace& pace_to(std::uint32_t process);
 

@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/connection_objects.hpp"
 #include "sockets/far_pairing.hpp"
 #include "sockets/runtime.hpp"
-#include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
 
@@ -32,10 +32,14 @@ class Service {
   void round();
   std::vector<Connection*> known_;
   FarPairing far_{*table()};
+  void watch_paths();
   bool put_back_ = false;
+  std::chrono::steady_clock::time_point watched_{};
 };
 
 namespace {
+
+constexpr std::chrono::milliseconds between_watches{500};
 
 SectionMutex& start_mutex() {
   static SectionMutex& made = *new SectionMutex;
@@ -101,6 +105,8 @@ void Service::sleep() {
     longest =
         std::clamp(left, std::chrono::nanoseconds(0), longest.value_or(std::chrono::nanoseconds::max()));
   }
+  if (far_.arrivals().expects_answers())
+    longest = std::min<std::chrono::nanoseconds>(between_watches, longest.value_or(between_watches));
   if (more) longest = std::chrono::nanoseconds(0);
   const auto plan = far_.arrivals().plan();
   if (plan.naps)
@@ -125,9 +131,21 @@ void Service::run() {
     waiter->drain();
     far_.look();
     far_.expire(std::chrono::steady_clock::now());
+    watch_paths();
     if (!has_work()) continue;
     round();
   }
+}
+
+void Service::watch_paths() {
+  FarArrivals& arrivals = far_.arrivals();
+  const auto now = std::chrono::steady_clock::now();
+  if (!arrivals.expects_answers() || now - watched_ < between_watches) return;
+  watched_ = now;
+  arrivals.expect_no_answers();
+  bool any = false;
+  for (Connection* it : known_) any |= it->watch_path();
+  if (any) arrivals.expect_answers();
 }
 
 // False: only links between hosts had something (FarArrivals rings a different bit).

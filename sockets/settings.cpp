@@ -79,7 +79,7 @@ Settings read_settings() {
       std::chrono::microseconds(number("WEIR_SOCKETS_SPIN", static_cast<std::uint64_t>(it.spin.count())));
   const char* const sleepers = std::getenv("WEIR_SOCKETS_SLEEPERS");
   it.wakes_by_ring = sleepers != nullptr && std::string_view(sleepers) == "ring";
-  it.directory = link::default_runtime_directory(std::getenv("WEIR_RUNTIME_DIR")) + "/lasting-sockets";
+  if (const char* const told = std::getenv("WEIR_RUNTIME_DIR")) it.runtime_directory = told;
   return it;
 }
 
@@ -88,6 +88,10 @@ Settings read_settings() {
 const Settings& settings() {
   static const Settings& made = *new Settings(read_settings());
   return made;
+}
+
+std::string table_directory() {
+  return link::default_runtime_directory(settings().runtime_directory.c_str()) + "/lasting-sockets";
 }
 
 void keep_environment() {

@@ -25,10 +25,12 @@ struct Settings {
   std::uint32_t ring_bytes = 1 << 16;  // WEIR_SOCKETS_RING: bytes, a power of two
   std::chrono::microseconds spin{50};  // WEIR_SOCKETS_SPIN: how long to look before a sleep
   bool wakes_by_ring = false;          // WEIR_SOCKETS_SLEEPERS=ring: even if the receiver sleeps. For tests
-  std::string directory;
+  std::string runtime_directory;       // WEIR_RUNTIME_DIR; empty: the user's own
 };
 
 const Settings& settings();
+// The folder of the table. It is the effective user's: servers give up root after they have started.
+std::string table_directory();
 // Programs clear their environment (nginx's workers do), but the NIC must find its variables
 // as they were at the start.
 void keep_environment();

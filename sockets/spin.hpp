@@ -1,47 +1,60 @@
-// Polls briefly before a sleep, unless polling was useless lately or other threads want the
-// core (waiting/spin_policy).
+// Looks at rings for a short time before a sleep (waiting/poll_budget).
 #pragma once
 
-#include <sched.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <utility>
 
 #include "sockets/settings.hpp"
-#include "waiting/spin_policy.hpp"
+#include "waiting/poll_budget.hpp"
 
 namespace weir::sockets {
 
-using waiting::SpinPolicy;
+using waiting::PollBudget;
 
-inline SpinPolicy& thread_spin() {
-  static thread_local SpinPolicy policy(settings().spin);
-  return policy;
+inline PollBudget& thread_budget() {
+  static thread_local PollBudget budget(settings().spin);
+  return budget;
 }
 
-inline SpinPolicy::TimePoint& last_look() {
-  static thread_local SpinPolicy::TimePoint last;
-  return last;
+// Of the calling thread.
+struct LookingThread {
+  PollBudget::TimePoint latest{};
+  long preemptions = 0;  // when that was last asked
+};
+inline LookingThread& looking_thread() {
+  static thread_local LookingThread here;
+  return here;
 }
 
-inline void begin_looking(SpinPolicy& policy, SpinPolicy::TimePoint now) {
-  last_look() = now;
-  policy.worked(now);
+// Whether another thread had the core since this was last asked, which costs a system call.
+inline bool was_descheduled(LookingThread& here) {
+  rusage usage{};
+  if (::getrusage(RUSAGE_THREAD, &usage) != 0) return true;
+  return std::exchange(here.preemptions, usage.ru_nivcsw) != usage.ru_nivcsw;
+}
+
+inline void begin_looking(PollBudget& budget, PollBudget::TimePoint now) {
+  LookingThread& here = looking_thread();
+  if (here.latest == PollBudget::TimePoint{}) was_descheduled(here);
+  here.latest = now;
+  budget.begin(now);
 }
 
 // False: go to sleep.
-inline bool look_again(SpinPolicy& policy) {
-  constexpr int looks_a_yield = 32;
-  static thread_local int looks = 0;
-  const auto now = SpinPolicy::TimePoint::clock::now(), before = std::exchange(last_look(), now);
-  if (now - before > waiting::CoreContention::long_yield) policy.yielded(before, now);
-  if (!policy.look_again(now)) return false;
-  if (++looks % looks_a_yield == 0) {
-    ::sched_yield();
-    policy.yielded(now, SpinPolicy::TimePoint::clock::now());
-  } else {
-    for (int i = 0; i < 4; ++i) __builtin_ia32_pause();
+inline bool look_again(PollBudget& budget) {
+  constexpr std::chrono::microseconds longest_look{25};  // a look takes a fraction of one
+  LookingThread& here = looking_thread();
+  const auto now = PollBudget::TimePoint::clock::now(), before = std::exchange(here.latest, now);
+  if (const auto gap = now - before; gap > longest_look) {
+    if (was_descheduled(here))
+      budget.descheduled(now, gap);
+    else
+      budget.interrupted(gap);
   }
+  if (!budget.look_again(now)) return false;
+  for (int i = 0; i < 4; ++i) __builtin_ia32_pause();
   return true;
 }
 

@@ -10,13 +10,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <string_view>
 
 #include "link/memory/file_size_limit.hpp"
-#include "sockets/system_calls.hpp"
+#include "sockets/calls/held_signals.hpp"
+#include "sockets/calls/system_calls.hpp"
 
 namespace weir::sockets {
 namespace {
@@ -59,6 +62,7 @@ class TableLock {
   explicit operator bool() const { return held_; }
 
  private:
+  const Section section_;  // a handler that needs the lock would wait for its own thread
   pthread_mutex_t& mutex_;
   bool held_ = false;
 };
@@ -299,7 +303,7 @@ void Table::release(const Place& place) {
 
 void Table::leave() {
   for (std::uint32_t i = 0; i < max_bells; ++i)
-    if (layout_->bells[i].owner.load() == process_ + 1) ::unlink(bell_path(i).c_str());
+    if (layout_->bells[i].owner.load() == process_ + 1) ::unlink(bell_path(i).text());
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0) return;  // another process is just starting
   bool last = true;
   for (std::uint32_t i = 0; i < max_processes && last; ++i) last = i == process_ || !alive(i);
@@ -308,6 +312,16 @@ void Table::leave() {
     ::rmdir(directory_.c_str());
   }
   ::flock(file_, LOCK_UN);
+}
+
+BellPath::BellPath(const std::string& prefix, std::uint32_t bell, std::uint32_t generation) {
+  constexpr std::size_t numbers = 24;
+  if (prefix.size() + numbers > text_.size()) return;
+  std::memcpy(text_.data(), prefix.data(), prefix.size());
+  char* const last = std::end(text_) - 1;  // which stays 0
+  char* const dash = std::to_chars(text_.data() + prefix.size(), last, bell).ptr;
+  *dash = '-';
+  std::to_chars(dash + 1, last, generation);
 }
 
 std::optional<std::uint32_t> Table::claim_bell() {
@@ -320,6 +334,8 @@ std::optional<std::uint32_t> Table::claim_bell() {
     one.sleeping.store(0);
     one.summary.store(0);
     for (auto& word : one.words) word.store(0);
+    if (owner != 0) ::unlink(bell_path(i).text());  // a killed process may have left it
+    one.generation.fetch_add(1);
     one.owner.store(process_ + 1);
     return i;
   }

@@ -4,6 +4,7 @@
 // Errors: without a table or a place the connection stays on TCP.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,16 @@
 #include "sockets/layout.hpp"
 
 namespace weir::sockets {
+
+// The name of a bell's pipe. Each owner of a bell has another one. Allocates nothing.
+class BellPath {
+ public:
+  BellPath(const std::string& prefix, std::uint32_t bell, std::uint32_t generation);
+  const char* text() const { return text_.data(); }  // empty: the prefix is too long
+
+ private:
+  std::array<char, 256> text_{};
+};
 
 class Table {
  public:
@@ -43,8 +54,12 @@ class Table {
   std::optional<std::uint32_t> claim_bell();
   void release_bell(std::uint32_t bell);
   Bell& bell(std::uint32_t index) { return layout_->bells[index % max_bells]; }
-  std::string bell_path(std::uint32_t index) const { return bell_prefix_ + std::to_string(index); }
-  const std::string& bell_prefix() const { return bell_prefix_; }
+  BellPath bell_path(std::uint32_t index, std::uint32_t generation) const {
+    return {bell_prefix_, index, generation};
+  }
+  BellPath bell_path(std::uint32_t index) const {
+    return bell_path(index, layout_->bells[index].generation.load());
+  }
 
   bool alive(std::uint32_t process) const;
   // The process that has that end. Its number alone does not say it: the next process has the number of one

@@ -1,21 +1,26 @@
 // Reading and writing an engaged connection, through whichever carrier has the next byte.
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "sockets/calls/pieces.hpp"
+#include "sockets/calls/system_calls.hpp"
 #include "sockets/connection.hpp"
 #include "sockets/descriptors.hpp"
+#include "sockets/far_messages.hpp"
 #include "sockets/kernel_counts.hpp"
 #include "sockets/link.hpp"
-#include "sockets/pieces.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/settings.hpp"
 #include "sockets/spin.hpp"
-#include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
 namespace {
@@ -30,6 +35,27 @@ bool blocks(int fd, int flags) {
 ssize_t failed(int error) {
   errno = error;
   return -1;
+}
+
+// Nagle's algorithm keeps a small segment back until the one before it is acknowledged. A peer that answers
+// by the ring sends no acknowledgement along, so that would take the 40 ms of a delayed one. Setting
+// TCP_NODELAY pushes what waits (tcp(7)); a program that set it itself has nothing waiting.
+void push(int fd) {
+  const SystemCalls& calls = system_calls();
+  int set = 0;
+  socklen_t size = sizeof set;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &set, &size) != 0 || set != 0) return;
+  for (const int value : {1, 0}) calls.setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
+}
+
+using Message = std::array<std::byte, FarReturn::bytes>;
+
+ssize_t take_message(int fd, Message& into, int flags) {
+  iovec room{into.data(), into.size()};
+  msghdr message{};
+  message.msg_iov = &room;
+  message.msg_iovlen = 1;
+  return system_calls().recvmsg(fd, &message, flags | MSG_DONTWAIT);
 }
 
 }  // namespace
@@ -68,9 +94,12 @@ ssize_t Connection::receive_held(Incoming& in, std::span<const iovec> into, std:
 ssize_t Connection::receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip,
                                 std::uint64_t most, int flags) {
   Part part(into, skip, most);
+  const auto seen = in_sets_.kernel_events.seen();
   const ssize_t got = system_calls().recvmsg(fd, &part.message(), (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+  if (got < 0 && errno == EAGAIN) in_sets_.kernel_events.emptied(seen);
   if (got <= 0 || (flags & MSG_PEEK) != 0) return got;
   const auto bytes = static_cast<std::size_t>(got);
+  if (bytes < total_bytes(part.pieces())) in_sets_.kernel_events.emptied(seen);
   const auto now = static_cast<std::size_t>(in.took_tcp(bytes));
   if (now == bytes) return got;
   held_.keep(part.pieces(), now, bytes - now);  // they were sent after the bytes in the ring
@@ -99,7 +128,7 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
   const std::size_t wanted = total_bytes(into) - skip;
   Incoming in = incoming();
   if (lost_) return failed(ECONNRESET);
-  Link* const far = far_ && !foreign_ ? link_.get() : nullptr;
+  Link* const far = far_ && !off_link() ? link_.get() : nullptr;
   Source source = in.next();
   if (far != nullptr && (source.kind != Source::Kind::ring || source.bytes == 0)) {
     far->look();
@@ -135,13 +164,22 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
       msghdr message{};
       message.msg_iov = &room;
       message.msg_iovlen = 1;
+      const auto seen = in_sets_.kernel_events.seen();
       got = system_calls().recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+      if (got < 0 && errno == EAGAIN) in_sets_.kernel_events.emptied(seen);
     }
     const int error = got < 0 ? errno : 0;
     if (far != nullptr && error != EAGAIN) far->look();
     // What came by the ring before the end is visible now. Look once more, so that nothing is missed.
     const Source now = in.next();
     if (now != source || got > 0) {
+      if (got > 0 && now == source && far != nullptr) {
+        Gate sends(record_->send_gate);
+        if (!sends.try_exclusive() || !take_return(fd)) return failed(EAGAIN);
+        if (lost_) return failed(ECONNRESET);
+        source = in.next();
+        continue;
+      }
       if (got > 0 && now == source && !again) {
         lost_ = true;  // TCP bytes although the peer is in the ring: somebody else writes there
         reset(fd);
@@ -161,19 +199,49 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
   }
 }
 
-ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
-  if ((flags & (MSG_OOB | MSG_TRUNC)) != 0) {
-    leave(fd, (flags & MSG_OOB) != 0 ? Reason::urgent_data : Reason::splice);
-    iovec* const pieces = const_cast<iovec*>(into.data());
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = into.size();
-    return system_calls().recvmsg(fd, &message, flags);
+ssize_t Connection::receive_as_kernel(int fd, std::span<const iovec> into, int flags, Reason why,
+                                      const Uncancelled& call) {
+  leave(fd, why);
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(into.data());
+  message.msg_iovlen = into.size();
+  const Cancellable kernels(call);
+  return system_calls().recvmsg(fd, &message, flags);
+}
+
+// Waits until all that is wanted can be peeked at. It may come by both carriers, so unless it is there
+// already the kernel does it. Less is an answer, too: what was read from TCP before its turn cannot be put
+// back.
+ssize_t Connection::peek_all(int fd, std::span<const iovec> into, int flags, const Uncancelled& call) {
+  const ssize_t got = receive_now(fd, into, 0, flags);
+  const bool fails = got < 0 && errno != EAGAIN;
+  if (fails || got == 0 || got == static_cast<ssize_t>(total_bytes(into)) || !blocks(fd, flags)) return got;
+  {
+    Gate gate(record_->receive_gate);
+    if (!gate.exclusive()) return failed(ECONNRESET);
+    if (!held_.empty()) return got;
   }
+  return receive_as_kernel(fd, into, flags, Reason::splice, call);
+}
+
+ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
+  ::pthread_testcancel();
+  const Uncancelled call;
+  return receive_as(fd, into, flags, call);
+}
+
+ssize_t Connection::receive_as(int fd, std::span<const iovec> into, int flags, const Uncancelled& call) {
+  if ((flags & MSG_OOB) != 0) return receive_as_kernel(fd, into, flags, Reason::urgent_data, call);
+  if ((flags & MSG_TRUNC) != 0) return receive_as_kernel(fd, into, flags, Reason::splice, call);
   if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
   const std::size_t wanted = total_bytes(into);
-  const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
-  if (wanted == 0) return 0;
+  const bool peeks = (flags & MSG_PEEK) != 0, all = (flags & MSG_WAITALL) != 0 && !peeks;
+  if (wanted == 0) {  // recv() of nothing waits until there is something
+    char byte = 0;
+    const iovec one{&byte, 1};
+    return std::min<ssize_t>(receive_as(fd, {&one, 1}, (flags & ~MSG_WAITALL) | MSG_PEEK, call), 0);
+  }
+  if (peeks && (flags & MSG_WAITALL) != 0) return peek_all(fd, into, flags, call);
   const int before = errno;
   std::size_t done = 0;
   for (;;) {
@@ -189,7 +257,7 @@ ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
       return -1;
     }
     int error = 0;
-    if (!wait(fd, false, error)) {
+    if (!wait(fd, false, error, call)) {
       if (done > 0) break;
       return failed(error);
     }
@@ -219,9 +287,9 @@ bool Connection::may_enter_ring(int fd, const Outgoing& out) {
 ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip) {
   std::uint64_t room = out.room();
   if (room == 0) {
-    SpinPolicy& spin = thread_spin();
-    begin_looking(spin, SpinPolicy::TimePoint::clock::now());
-    while (room == 0 && look_again(spin)) {
+    PollBudget& budget = thread_budget();
+    begin_looking(budget, PollBudget::TimePoint::clock::now());
+    while (room == 0 && look_again(budget)) {
       link_->look();
       room = out.room();
     }
@@ -230,6 +298,7 @@ ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std
   const std::uint64_t wanted = std::min<std::uint64_t>(room, total_bytes(from) - skip);
   std::uint64_t done = 0;
   bool woke = false;
+  const auto begun = std::chrono::steady_clock::now();
   note_cpu();
   const bool beside_peer = peer_on_this_cpu();
   while (done < wanted && link_->takes_more()) {
@@ -246,16 +315,26 @@ ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std
       woke |= ring_all(*table(), place_.peer());
     done += bytes;
   }
-  if (!far_) pace_to(place_.peer().process.load()).sent_by_ring(woke);
+  if (!far_) {
+    const auto now = std::chrono::steady_clock::now();
+    pace_to(place_.peer().process.load()).sent_by_ring(now, now - begun, woke);
+  }
   auto& counter = place_.mine().by_ring;
   counter.store(counter.load(std::memory_order_relaxed) + done, std::memory_order_relaxed);
   return static_cast<ssize_t>(done);
 }
 
 bool Connection::hand_back(int fd) {
+  const std::uint64_t from = outgoing().first_unread();
+  if (!resend(fd, from)) return false;
+  notify_peer();
+  return true;
+}
+
+// Sends by TCP what lies in the peer's ring from there on, and leaves the ring there.
+bool Connection::resend(int fd, std::uint64_t from) {
   constexpr int longest_ms = 900;
-  Outgoing out = outgoing();
-  const std::uint64_t from = out.first_unread(), bytes = record_->end.sent.load() - from;
+  const std::uint64_t bytes = record_->end.sent.load() - from;
   std::vector<std::byte> unread(bytes);
   const std::uint64_t place = from % peer_ring_bytes_, first = std::min(bytes, peer_ring_bytes_ - place);
   if (bytes > 0 && (!link_->read(unread.data(), first, place) ||
@@ -274,10 +353,96 @@ bool Connection::hand_back(int fd) {
     else if (errno != EAGAIN || system_calls().ppoll(&writable, 1, &longest, nullptr) <= 0)
       return false;
   }
+  push(fd);
   record_->end.sent_tcp.fetch_add(bytes);
-  out.leave_ring_at(from);
-  notify_peer();
+  outgoing().leave_ring_at(from);
   return true;
+}
+
+// Returning to TCP between hosts when RDMA packets no longer pass (a firewall, a route) although TCP does.
+//
+// If the peer's NIC acknowledges nothing for `max_silence`, this end stops its queue pair, so nothing more
+// arrives in its ring, and sends a FarReturn over the TCP connection: how much has arrived. The peer, which
+// reads the ring, finds a byte of TCP there, takes the message and sends its own. Each end then sends again
+// by TCP what the other has not got, and goes on there for good. A peer that was merely stopped does so when
+// it runs again. No program reads these messages, because each end sends one only if
+// 1. both directions use their rings, and
+// 2. the peer knows that it does (placed()), and has not left the ring itself: it sends no byte by TCP before
+//    this end knows (Connection::send_now()).
+// Otherwise the connection waits, as with a peer that is stopped, and if only the peer finds that it cannot,
+// it is reset.
+
+// With both gates held. False: the peer might take the message for the program's bytes.
+bool Connection::ask_return(int fd) {
+  Side& mine = place_.mine();
+  mine.why_not.store(static_cast<std::uint32_t>(Reason::path_lost));
+  if (!sends_by_ring() || !gets_by_ring() || !link_->placed() || lost_ || !held_.empty()) return false;
+  link_->stop();
+  return_.arrived = place_.peer().sender.produced.load();
+  const Message message =
+      bytes_of(FarReturn{.arrived = return_.arrived, .conversation = conversation(settings().secret)});
+  iovec piece{const_cast<std::byte*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  if (system_calls().sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(message.size())) {
+    lost_ = true;
+    reset(fd, Reason::path_lost);
+    return false;
+  }
+  std::uint32_t none = 0;
+  record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(Reason::path_lost));
+  return_.state.store(Return::asked);
+  trace("descriptor %d %s: back to TCP", fd, text(Reason::path_lost));
+  return true;
+}
+
+// With both gates held: takes the peer's message if it is there. False: not yet.
+bool Connection::take_return(int fd) {
+  Message bytes{};
+  const ssize_t got = take_message(fd, bytes, MSG_PEEK);
+  if (got <= 0) return false;
+  const Message like = bytes_of(FarReturn{});
+  constexpr std::size_t magic_bytes = 8;
+  if (std::memcmp(bytes.data(), like.data(), std::min(static_cast<std::size_t>(got), magic_bytes)) == 0 &&
+      got < static_cast<ssize_t>(bytes.size()))
+    return false;
+  const auto message = read_return(bytes);
+  Outgoing out = outgoing();
+  const bool fits = message &&
+                    mirror(conversation(settings().secret), message->conversation) == Likeness::same &&
+                    message->arrived >= out.first_unread() && message->arrived <= record_->end.sent.load();
+  if (!fits || (return_.state.load() == Return::none && !ask_return(fd)) ||
+      take_message(fd, bytes, 0) != static_cast<ssize_t>(bytes.size()) || !resend(fd, message->arrived)) {
+    lost_ = true;
+    reset(fd, fits ? Reason::path_lost : Reason::nonsense);
+    return true;
+  }
+  Side& peer = place_.peer();
+  peer.sender.tcp_from.store(return_.arrived);
+  peer.sender.changes.store(peer.sender.changes.load() + 1);
+  peer.done.store(1);  // its end is the kernel's to report
+  return_.state.store(Return::done);
+  ring_all(*table(), place_.mine());
+  return true;
+}
+
+// With the send gate held. False: not yet; waits for a moment.
+bool Connection::await_return(int fd) {
+  constexpr long nap_ns = 2'000'000;
+  for (const bool last : {false, true}) {
+    {
+      Gate receives(record_->receive_gate);
+      if (receives.exclusive() && take_return(fd)) return true;
+    }
+    if (last) break;
+    pollfd one{fd, POLLIN, 0};
+    const timespec longest{.tv_sec = 0, .tv_nsec = nap_ns};
+    system_calls().ppoll(&one, 1, &longest, nullptr);
+  }
+  send_blocked_.store(true);
+  return false;
 }
 
 // Sends by TCP, where the connection stays for good: leave_for_child().
@@ -294,7 +459,8 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   if (!gate.exclusive()) return failed(ECONNRESET);
   Outgoing out = outgoing();
   const std::uint64_t every = settings().change_every;
-  if (far_ && foreign_) return send_as_child(fd, from, skip, flags);
+  if (return_.state.load() == Return::asked && !await_return(fd)) return failed(EAGAIN);
+  if (far_ && off_link()) return send_as_child(fd, from, skip, flags);
   // Look how far the peer has read only when room grows short.
   if (far_ && (!out.by_ring() || out.room() < peer_ring_bytes_ / 2)) link_->look();
   if (link_->lost() && (out.by_ring() || !link_->settled())) {
@@ -303,7 +469,9 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
     return failed(ECONNRESET);
   }
   Pace& pace = pace_to(place_.peer().process.load());
-  const bool pays = far_ || pace.ring_pays() || every != 0 || settings().wakes_by_ring;
+  const bool was_by_ring = out.by_ring();
+  const auto begun = std::chrono::steady_clock::now();
+  const bool pays = far_ || every != 0 || settings().wakes_by_ring || pace.ring_pays(begun);
   if (out.by_ring()) {
     const auto want = static_cast<Want>(place_.peer().receiver.wants_tcp.load());
     if (want == Want::unread_back && !hand_back(fd)) {
@@ -352,8 +520,12 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   }
   Part part(from, skip, every != 0 ? every : Incoming::no_limit);
   const ssize_t sent = system_calls().sendmsg(fd, &part.message(), flags | MSG_DONTWAIT);
+  if (sent >= 0 || errno == EAGAIN)
+    in_sets_.lacks_room.store(sent < static_cast<ssize_t>(total_bytes(part.pieces())),
+                              std::memory_order_relaxed);
   if (sent > 0) {
-    pace.sent_by_tcp();
+    if (was_by_ring) push(fd);
+    pace.sent_by_tcp(std::chrono::steady_clock::now() - begun);
     after_full_.sent_by_tcp(static_cast<std::uint64_t>(sent));
     out.sent_tcp(static_cast<std::uint64_t>(sent));
     since_change_ += static_cast<std::uint64_t>(sent);
@@ -364,6 +536,8 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
 }
 
 ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
+  ::pthread_testcancel();
+  const Uncancelled call;
   if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) leave(fd, Reason::urgent_data);
   if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
   const std::size_t wanted = total_bytes(from);
@@ -378,7 +552,7 @@ ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
     }
     if (errno == EAGAIN && blocks(fd, flags)) {
       int error = 0;
-      if (wait(fd, true, error) && Descriptors::find(fd) == this) continue;
+      if (wait(fd, true, error, call) && Descriptors::find(fd) == this) continue;
       if (error == 0) error = EBADF;
       errno = error;
     }

@@ -1,7 +1,8 @@
 // Something that sleeps until a connection changes: an epoll set, a thread in poll() or read(), the service.
 //
-// Its socket becomes readable if somebody rings while it sleeps, so the descriptor goes into the program's
-// own epoll set or beside the descriptors of a poll(). A thread that changes something stores the change,
+// Its pipe becomes readable if somebody rings while it sleeps, so the descriptor goes into the program's
+// own epoll set or beside the descriptors of a poll(). A set watches it for edges, so nothing need be read
+// there until the pipe grows full. A thread that changes something stores the change,
 // sets the bit here and reads `sleeping`. The waiter stores that it sleeps and then looks once more. So at
 // least one of them sees the other's store.
 //
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "sockets/table.hpp"
 
@@ -17,7 +19,14 @@ namespace weir::sockets {
 
 class Waiter {
  public:
-  static std::unique_ptr<Waiter> make(Table& table);  // null: no bell or no descriptor is left
+  // Its bell and its pipe. nullopt: none is left. Allocates nothing.
+  struct Parts {
+    std::uint32_t bell;
+    int fd;
+  };
+  static std::optional<Parts> open(Table& table);
+  Waiter(Table& table, Parts parts) : table_(table), bell_(parts.bell), fd_(parts.fd) {}
+  static std::unique_ptr<Waiter> make(Table& table);  // null: as open()
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -25,9 +34,13 @@ class Waiter {
   int fd() const { return fd_; }
   std::uint32_t watcher(std::uint32_t bit) const { return (bell_ + 1) << 16 | bit; }
   // Call before a sleep, then look once more at what you wait for.
-  void will_sleep() { bell().sleeping.store(1); }
+  void will_sleep() {
+    ++sleeps_;
+    bell().sleeping.store(1);
+  }
   void awake() { bell().sleeping.store(0); }
-  void drain();  // takes one datagram; rarely there are more, and each wakes us in vain
+  void drain();          // a poll() found the pipe readable
+  void woken_by_edge();  // an epoll set did
 
   bool anything() const { return table_.bell(bell_).summary.load() != 0; }
   // Calls `visit` for each bit that was set, and clears it.
@@ -43,14 +56,16 @@ class Waiter {
   }
 
  private:
-  Waiter(Table& table, std::uint32_t bell, int fd) : table_(table), bell_(bell), fd_(fd) {}
   Bell& bell() { return table_.bell(bell_); }
 
   Table& table_;
   const std::uint32_t bell_;
   const int fd_;
+  std::uint32_t sleeps_ = 0;  // since the latest drain; the owner has a mutex, or is one thread
 };
 
+// In a child of fork(): another thread of the parent may have held the mutex.
+void wakers_forget_parent();
 // Wakes one watcher, encoded as in Side::watchers. Both functions return true if it slept.
 bool ring(Table& table, std::uint32_t watcher);
 // Wakes all watchers of an end.

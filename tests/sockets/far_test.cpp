@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "sockets/calls/pieces.hpp"
 #include "sockets/far_messages.hpp"
 #include "sockets/held_bytes.hpp"
 #include "sockets/networks.hpp"
-#include "sockets/pieces.hpp"
 #include "sockets/refusals.hpp"
 #include "sockets/seal.hpp"
 #include "sockets/secret.hpp"
@@ -105,6 +105,20 @@ TEST(FarMessages, words_are_read_as_they_were_written_and_nonsense_is_not) {
     changed[at] = std::byte{0x80};
     EXPECT_FALSE(read_words(changed)) << at;
   }
+}
+
+TEST(FarMessages, a_return_is_read_as_it_was_written_and_nothing_else_is) {
+  const FarReturn message{.arrived = 1 << 20, .conversation = {.sent = {1, 2}, .received = {3, 4}}};
+  const auto bytes = bytes_of(message);
+  const auto read = read_return(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->arrived, message.arrived);
+  EXPECT_EQ(read->conversation.sent, message.conversation.sent);
+  EXPECT_EQ(read->conversation.received, message.conversation.received);
+  EXPECT_FALSE(read_return(std::span(bytes).first(FarReturn::bytes - 1)));
+  auto changed = bytes;
+  changed[7] = std::byte{'k'};
+  EXPECT_FALSE(read_return(changed));
 }
 
 TEST(Judge, two_ends_are_of_one_connection_if_one_direction_is_the_same_and_none_is_different) {

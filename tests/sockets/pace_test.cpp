@@ -7,44 +7,63 @@
 namespace weir::sockets {
 namespace {
 
-void send_window(Pace& pace, std::uint32_t wakes) {
-  for (std::uint32_t i = 0; i < Pace::window; ++i) pace.sent_by_ring(i < wakes);
+using std::chrono::microseconds;
+
+class Sends : public ::testing::Test {
+ protected:
+  void window(std::uint32_t wakes, microseconds each) {
+    for (std::uint32_t i = 0; i < Pace::window; ++i) pace_.sent_by_ring(now_, each, i < wakes);
+  }
+  Pace::Duration rest() {
+    const auto before = now_;
+    while (!pace_.ring_pays(now_)) now_ += microseconds(100);
+    return now_ - before;
+  }
+
+  Pace pace_;
+  Pace::TimePoint now_{std::chrono::seconds(1)};
+};
+
+TEST_F(Sends, the_ring_pays_while_most_receivers_are_awake) {
+  pace_.sent_by_tcp(microseconds(5));
+  EXPECT_TRUE(pace_.ring_pays(now_));
+  window(Pace::window / 2 - 1, microseconds(9));
+  EXPECT_TRUE(pace_.ring_pays(now_));
 }
 
-std::uint32_t sends_by_tcp(Pace& pace) {
-  std::uint32_t sends = 0;
-  for (; !pace.ring_pays(); ++sends) pace.sent_by_tcp();
-  return sends;
+TEST_F(Sends, the_ring_pays_while_waking_by_it_is_cheaper_than_tcp) {
+  pace_.sent_by_tcp(microseconds(5));
+  window(Pace::window, microseconds(4));
+  EXPECT_TRUE(pace_.ring_pays(now_));
+  window(Pace::window, microseconds(6));
+  EXPECT_FALSE(pace_.ring_pays(now_));
 }
 
-TEST(Pace, the_ring_pays_until_half_of_the_sends_had_to_wake) {
-  Pace pace;
-  EXPECT_TRUE(pace.ring_pays());
-  send_window(pace, Pace::window / 2 - 1);
-  EXPECT_TRUE(pace.ring_pays());
-  send_window(pace, Pace::window / 2);
-  EXPECT_FALSE(pace.ring_pays());
+TEST_F(Sends, what_tcp_takes_is_found_out_first) {
+  window(Pace::window, microseconds(4));
+  EXPECT_EQ(rest(), Pace::shortest_rest);
+  pace_.sent_by_tcp(microseconds(5));
+  window(Pace::window, microseconds(4));
+  EXPECT_TRUE(pace_.ring_pays(now_));
 }
 
-TEST(Pace, each_window_in_vain_doubles_what_goes_by_tcp_up_to_a_limit) {
-  Pace pace;
-  std::uint32_t expected = Pace::shortest_rest;
-  for (int i = 0; i < 12; ++i) {
-    send_window(pace, Pace::window);
-    EXPECT_EQ(sends_by_tcp(pace), expected);
+TEST_F(Sends, each_dear_window_doubles_the_time_by_tcp_up_to_a_limit) {
+  pace_.sent_by_tcp(microseconds(5));
+  std::chrono::milliseconds expected = Pace::shortest_rest;
+  for (int i = 0; i < 8; ++i) {
+    window(Pace::window, microseconds(6));
+    EXPECT_EQ(rest(), expected);
     expected = std::min(2 * expected, Pace::longest_rest);
   }
+  window(0, microseconds(6));
+  window(Pace::window, microseconds(6));
+  EXPECT_EQ(rest(), Pace::shortest_rest);
 }
 
-TEST(Pace, a_window_that_paid_forgets_those_in_vain) {
-  Pace pace;
-  for (int i = 0; i < 3; ++i) {
-    send_window(pace, Pace::window);
-    sends_by_tcp(pace);
-  }
-  send_window(pace, 0);
-  send_window(pace, Pace::window);
-  EXPECT_EQ(sends_by_tcp(pace), Pace::shortest_rest);
+TEST_F(Sends, time_in_which_something_else_had_the_core_counts_little) {
+  for (int i = 0; i < 20; ++i) pace_.sent_by_tcp(microseconds(i == 0 ? 100'000 : 5));
+  window(Pace::window, microseconds(12));
+  EXPECT_FALSE(pace_.ring_pays(now_));
 }
 
 std::uint64_t bytes_by_tcp(AfterFull& after, std::uint64_t a_send) {

@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -41,6 +42,39 @@ TEST_F(SteadyState, no_system_call_that_sends_or_receives_is_made) {
       GTEST_SKIP() << "no filters of system calls here";
     EXPECT_EQ(by_instruction(SYS_read, -1, 0), -EPERM);
     for (int i = 0; i < 1000 && !HasFatalFailure(); ++i) exchange(pair_);
+  });
+  talks.join();
+}
+
+TEST_F(SteadyState, an_epoll_set_changes_and_answers_without_a_system_call) {
+  if (changes_at_random()) GTEST_SKIP() << "it changes to TCP on purpose";
+  std::thread talks([&] {
+    const int set = ::epoll_create1(EPOLL_CLOEXEC);
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = 1}}, found{};
+    ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_ADD, pair_.server, &event), 0);
+    ASSERT_EQ(::epoll_wait(set, &found, 1, 0), 0);
+    if (!forbid({SYS_epoll_ctl, SYS_poll, SYS_ppoll, SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg}))
+      GTEST_SKIP() << "no filters of system calls here";
+    EXPECT_EQ(by_instruction(SYS_epoll_ctl, -1, 0, 0), -EPERM);
+    for (int i = 0; i < 100; ++i) {  // as redis-benchmark does
+      event.events = EPOLLIN;
+      ASSERT_TRUE(send_all(pair_.client, a_question));
+      ASSERT_EQ(::epoll_wait(set, &found, 1, longest_ms), 1);
+      ASSERT_EQ(found.events, unsigned{EPOLLIN});
+      ASSERT_EQ(receive(pair_.server, a_question.size()), a_question);
+      ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_DEL, pair_.server, &event), 0);
+      event.events = EPOLLOUT;
+      ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_ADD, pair_.server, &event), 0);
+      ASSERT_EQ(::epoll_wait(set, &found, 1, longest_ms), 1);
+      ASSERT_EQ(found.events, unsigned{EPOLLOUT});
+      ASSERT_TRUE(send_all(pair_.server, an_answer));
+      ASSERT_EQ(receive(pair_.client, an_answer.size()), an_answer);
+      event.events = EPOLLIN | EPOLLOUT;
+      ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_MOD, pair_.server, &event), 0);
+      event.events = EPOLLIN;
+      ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_MOD, pair_.server, &event), 0);
+    }
+    ::close(set);
   });
   talks.join();
 }

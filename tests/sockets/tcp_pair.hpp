@@ -18,24 +18,44 @@
 
 namespace weir::sockets::test {
 
+// On loopback, at a port that the kernel chooses.
+class Listener {
+ public:
+  Listener() {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address_), size), 0);
+    EXPECT_EQ(::listen(fd_, 1), 0);
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
+  }
+  ~Listener() { ::close(fd_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // Connects `client` and returns the other end.
+  int connect(int client) const {
+    EXPECT_TRUE(reach(client));
+    return accept();
+  }
+  bool reach(int client) const {
+    return ::connect(client, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0;
+  }
+  int accept() const {
+    const int server = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    EXPECT_GE(server, 0);
+    return server;
+  }
+
+ private:
+  const int fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address_{};
+};
+
 struct TcpPair {
   int client = -1, server = -1;
 
-  TcpPair() {
-    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener, 1), 0);
-    EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(::connect(client, reinterpret_cast<sockaddr*>(&address), size), 0);
-    server = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    EXPECT_GE(server, 0);
-    ::close(listener);
-  }
+  TcpPair() : client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), server(Listener().connect(client)) {}
   ~TcpPair() {
     if (client >= 0) ::close(client);
     if (server >= 0) ::close(server);

@@ -20,6 +20,9 @@ struct SystemCalls {
   }
   SystemCalls() {
     find(close, "close");
+    find(dup3, "dup3");
+    find(read, "read");
+    find(write, "write");
     find(recvmsg, "recvmsg");
     find(sendmsg, "sendmsg");
     find(ppoll, "ppoll");
@@ -31,6 +34,9 @@ struct SystemCalls {
     find(epoll_pwait, "epoll_pwait");
   }
   int (*close)(int);
+  int (*dup3)(int, int, int);
+  ssize_t (*read)(int, void*, size_t);
+  ssize_t (*write)(int, const void*, size_t);
   ssize_t (*recvmsg)(int, msghdr*, int);
   ssize_t (*sendmsg)(int, const msghdr*, int);
   int (*ppoll)(pollfd*, nfds_t, const timespec*, const sigset_t*);

@@ -1,4 +1,4 @@
-#include "sockets/pieces.hpp"
+#include "sockets/calls/pieces.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "sockets/held_signals.hpp"
+#include "sockets/calls/held_signals.hpp"
 
 #include <sys/syscall.h>
 #include <ucontext.h>
