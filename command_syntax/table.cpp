@@ -49,6 +49,7 @@ constexpr CommandSyntax table[] = {
     {"bzpopmin", "5.0.0", "O(log(N))", "key:k#0* timeout:d"},
     {"client", "2.4.0", "", ""},
     {"client|caching", "6.0.0", "O(1)", "mode:o(yes:t=YES no:t=NO)"},
+    {"client|capa", "8.0.0", "O(1)", "capability*"},
     {"client|getname", "2.6.9", "O(1)", ""},
     {"client|getredir", "6.0.0", "O(1)", ""},
     {"client|help", "5.0.0", "O(1)", ""},
@@ -58,10 +59,13 @@ constexpr CommandSyntax table[] = {
      "filter:o('ip:port'!2.8.12 new-format:o*(client-id:i=ID@2.8.12? "
      "normal_master_slave_pubsub:o=TYPE@2.8.12?(normal:t=NORMAL master:t=MASTER@3.2.0 slave:t=SLAVE "
      "replica:t=REPLICA@5.0.0 pubsub:t=PUBSUB) username=USER? 'ip:port'=ADDR? 'ip:port'=LADDR@6.2.0? "
-     "'yes/no'=SKIPME?))"},
+     "'yes/no'=SKIPME? maxage:i=MAXAGE@7.4.0? name=NAME@8.1.0? idle:i=IDLE@8.1.0? flags=FLAGS@8.1.0? "
+     "lib-name=LIB-NAME@8.1.0? lib-ver=LIB-VER@8.1.0? db:i=DB@8.1.0? capa=CAPA@8.1.0? ip=IP@8.1.0?))"},
     {"client|list", "2.4.0", "O(N)",
      "normal_master_replica_pubsub:o=TYPE@5.0.0?(normal:t=NORMAL master:t=MASTER replica:t=REPLICA "
-     "pubsub:t=PUBSUB) id:b=ID@6.2.0?(client-id:i*)"},
+     "pubsub:t=PUBSUB) id:b=ID@6.2.0?(client-id:i*) username=USER@8.1.0? addr=ADDR@8.1.0? laddr=LADDR@8.1.0? "
+     "skipme=SKIPME@8.1.0? maxage:i=MAXAGE@8.1.0? name=NAME@8.1.0? idle:i=IDLE@8.1.0? flags=FLAGS@8.1.0? "
+     "lib-name=LIB-NAME@8.1.0? lib-ver=LIB-VER@8.1.0? db:i=DB@8.1.0? capa=CAPA@8.1.0? ip=IP@8.1.0?"},
     {"client|no-evict", "7.0.0", "O(1)", "enabled:o(on:t=ON off:t=OFF)"},
     {"client|no-touch", "7.2.0", "O(1)", "enabled:o(on:t=ON off:t=OFF)"},
     {"client|pause", "2.9.50", "O(1)", "timeout:i mode:o@6.2.0?(write:t=WRITE all:t=ALL)"},
@@ -104,6 +108,14 @@ constexpr CommandSyntax table[] = {
     {"cluster|slaves", "3.0.0", "O(1)", "node-id"},
     {"cluster|slots", "3.0.0", "O(N)", ""},
     {"command", "2.8.13", "O(N)", ""},
+    {"commandlog", "8.1.0", "", ""},
+    {"commandlog|get", "8.1.0", "O(N)",
+     "count:i type:o(slow:t=SLOW large-request:t=LARGE-REQUEST large-reply:t=LARGE-REPLY)"},
+    {"commandlog|help", "8.1.0", "O(1)", ""},
+    {"commandlog|len", "8.1.0", "O(1)",
+     "type:o(slow:t=SLOW large-request:t=LARGE-REQUEST large-reply:t=LARGE-REPLY)"},
+    {"commandlog|reset", "8.1.0", "O(N)",
+     "type:o(slow:t=SLOW large-request:t=LARGE-REQUEST large-reply:t=LARGE-REPLY)"},
     {"command|count", "2.8.13", "O(1)", ""},
     {"command|docs", "7.0.0", "O(N)", "command-name?*"},
     {"command|getkeys", "2.8.13", "O(N)", ""},
@@ -124,6 +136,7 @@ constexpr CommandSyntax table[] = {
     {"decr", "1.0.0", "O(1)", "key:k#0"},
     {"decrby", "1.0.0", "O(1)", "key:k#0 decrement:i"},
     {"del", "1.0.0", "O(N) or O(M) or O(1)", "key:k#0*"},
+    {"delifeq", "9.0.0", "O(1)", "key:k#0 value"},
     {"discard", "2.0.0", "O(N)", ""},
     {"dump", "2.6.0", "O(N*M)", "key:k#0"},
     {"echo", "1.0.0", "O(1)", "message"},
@@ -177,15 +190,17 @@ constexpr CommandSyntax table[] = {
      "withdist:t=WITHDIST? withhash:t=WITHHASH? count:b?(count:i=COUNT any:t=ANY?) order:o?(asc:t=ASC "
      "desc:t=DESC)"},
     {"geosearch", "6.2.0", "O(N+log(M))",
-     "key:k#0 from:o(member=FROMMEMBER longitude_latitude:b=FROMLONLAT(longitude:d latitude:d)) "
+     "key:k#0 from:o?(member=FROMMEMBER longitude_latitude:b=FROMLONLAT(longitude:d latitude:d)) "
      "by:o(circle:b(radius:d=BYRADIUS unit:o(m:t=M km:t=KM ft:t=FT mi:t=MI)) box:b(width:d=BYBOX height:d "
-     "unit:o(m:t=M km:t=KM ft:t=FT mi:t=MI))) order:o?(asc:t=ASC desc:t=DESC) count:b?(count:i=COUNT "
+     "unit:o(m:t=M km:t=KM ft:t=FT mi:t=MI)) polygon:b=BYPOLYGON@9.0.0(num-vertices:i "
+     "vertex:b*(longitude:d latitude:d))) order:o?(asc:t=ASC desc:t=DESC) count:b?(count:i=COUNT "
      "any:t=ANY?) withcoord:t=WITHCOORD? withdist:t=WITHDIST? withhash:t=WITHHASH?"},
     {"geosearchstore", "6.2.0", "O(N+log(M))",
-     "destination:k#0 source:k#1 from:o(member=FROMMEMBER longitude_latitude:b=FROMLONLAT(longitude:d "
+     "destination:k#0 source:k#1 from:o?(member=FROMMEMBER longitude_latitude:b=FROMLONLAT(longitude:d "
      "latitude:d)) by:o(circle:b(radius:d=BYRADIUS unit:o(m:t=M km:t=KM ft:t=FT mi:t=MI)) "
-     "box:b(width:d=BYBOX height:d unit:o(m:t=M km:t=KM ft:t=FT mi:t=MI))) order:o?(asc:t=ASC desc:t=DESC) "
-     "count:b?(count:i=COUNT any:t=ANY?) storedist:t=STOREDIST?"},
+     "box:b(width:d=BYBOX height:d unit:o(m:t=M km:t=KM ft:t=FT mi:t=MI)) "
+     "polygon:b=BYPOLYGON@9.0.0(num-vertices:i vertex:b*(longitude:d latitude:d))) order:o?(asc:t=ASC "
+     "desc:t=DESC) count:b?(count:i=COUNT any:t=ANY?) storedist:t=STOREDIST?"},
     {"get", "1.0.0", "O(1)", "key:k#0"},
     {"getbit", "2.2.0", "O(1)", "key:k#0 offset:i"},
     {"getdel", "6.2.0", "O(1)", "key:k#0"},
@@ -226,11 +241,13 @@ constexpr CommandSyntax table[] = {
     {"hpexpiretime", "7.4.0", "O(N)", "key:k#0 fields:b=FIELDS(numfields:i field*)"},
     {"hpttl", "7.4.0", "O(N)", "key:k#0 fields:b=FIELDS(numfields:i field*)"},
     {"hrandfield", "6.2.0", "O(N)", "key:k#0 options:b?(count:i withvalues:t=WITHVALUES?)"},
-    {"hscan", "2.8.0", "O(1) or O(N)", "key:k#0 cursor:i pattern:p=MATCH? count:i=COUNT?"},
+    {"hscan", "2.8.0", "O(1) or O(N)",
+     "key:k#0 cursor:i pattern:p=MATCH? count:i=COUNT? novalues:t=NOVALUES@7.4.0?"},
     {"hset", "2.0.0", "O(1) or O(N)", "key:k#0 field_value:b*(field value)"},
     {"hsetex", "8.0.0", "O(N)",
-     "key:k#0 condition:o?(fnx:t=FNX fxx:t=FXX) expiration:o?(seconds:i=EX milliseconds:i=PX "
-     "unix-time-seconds:u=EXAT unix-time-milliseconds:u=PXAT keepttl:t=KEEPTTL) fields:b=FIELDS(numfields:i "
+     "key:k#0 key_condition:o@9.1.0?(nx:t=NX xx:t=XX) condition:o?(fnx:t=FNX fxx:t=FXX) "
+     "expiration:o?(seconds:i=EX milliseconds:i=PX unix-time-seconds:u=EXAT unix-time-milliseconds:u=PXAT "
+     "keepttl:t=KEEPTTL) fields:b=FIELDS(numfields:i "
      "data:b*(field value))"},
     {"hsetnx", "2.0.0", "O(1)", "key:k#0 field value"},
     {"hstrlen", "3.2.0", "O(1)", "key:k#0 field"},
@@ -289,6 +306,9 @@ constexpr CommandSyntax table[] = {
     {"monitor", "1.0.0", "", ""},
     {"move", "1.0.0", "O(1)", "key:k#0 db:i"},
     {"mset", "1.0.1", "O(N)", "key_value:b*(key:k#0 value)"},
+    {"msetex", "8.4.0", "O(N)",
+     "numkeys:i key_value:b*(key:k#0 value) condition:o?(nx:t=NX xx:t=XX) expiration:o?(seconds:i=EX "
+     "milliseconds:i=PX unix-time-seconds:u=EXAT unix-time-milliseconds:u=PXAT keepttl:t=KEEPTTL)"},
     {"msetnx", "1.0.1", "O(N)", "key_value:b*(key:k#0 value)"},
     {"multi", "1.2.0", "O(1)", ""},
     {"object", "2.2.3", "", ""},
@@ -353,12 +373,14 @@ constexpr CommandSyntax table[] = {
     {"script|help", "5.0.0", "O(1)", ""},
     {"script|kill", "2.6.0", "O(1)", ""},
     {"script|load", "2.6.0", "O(N)", "script"},
+    {"script|show", "8.0.0", "O(1)", "sha1"},
     {"sdiff", "1.0.0", "O(N)", "key:k#0*"},
     {"sdiffstore", "1.0.0", "O(N)", "destination:k#0 key:k#1*"},
     {"select", "1.0.0", "O(1)", "index:i"},
     {"set", "1.0.0", "O(1)",
-     "key:k#0 value condition:o@2.6.12?(nx:t=NX xx:t=XX) get:t=GET@6.2.0? expiration:o?(seconds:i=EX@2.6.12 "
-     "milliseconds:i=PX@2.6.12 unix-time-seconds:u=EXAT@6.2.0 unix-time-milliseconds:u=PXAT@6.2.0 "
+     "key:k#0 value condition:o@2.6.12?(nx:t=NX xx:t=XX comparison-value=IFEQ@8.1.0) get:t=GET@6.2.0? "
+     "expiration:o?(seconds:i=EX@2.6.12 milliseconds:i=PX@2.6.12 unix-time-seconds:u=EXAT@6.2.0 "
+     "unix-time-milliseconds:u=PXAT@6.2.0 "
      "keepttl:t=KEEPTTL@6.0.0)"},
     {"setbit", "2.2.0", "O(1)", "key:k#0 offset:i value:i"},
     {"setex", "2.0.0", "O(1)", "key:k#0 seconds:i value"},
@@ -481,7 +503,7 @@ constexpr CommandSyntax table[] = {
     {"zrangestore", "6.2.0", "O(log(N)+M)",
      "dst:k#0 src:k#1 min max sortby:o?(byscore:t=BYSCORE bylex:t=BYLEX) rev:t=REV? "
      "offset_count:b=LIMIT?(offset:i count:i)"},
-    {"zrank", "2.0.0", "O(log(N))", "key:k#0 member"},
+    {"zrank", "2.0.0", "O(log(N))", "key:k#0 member withscore:t=WITHSCORE@7.2.0?"},
     {"zrem", "1.2.0", "O(M*log(N))", "key:k#0 member*"},
     {"zremrangebylex", "2.8.9", "O(log(N)+M)", "key:k#0 min max"},
     {"zremrangebyrank", "2.0.0", "O(log(N)+M)", "key:k#0 start:i stop:i"},
@@ -491,7 +513,7 @@ constexpr CommandSyntax table[] = {
      "key:k#0 max min offset_count:b=LIMIT?(offset:i count:i)"},
     {"zrevrangebyscore", "2.2.0", "O(log(N)+M) or O(log(N))",
      "key:k#0 max:d min:d withscores:t=WITHSCORES? offset_count:b=LIMIT?(offset:i count:i)"},
-    {"zrevrank", "2.0.0", "O(log(N))", "key:k#0 member"},
+    {"zrevrank", "2.0.0", "O(log(N))", "key:k#0 member withscore:t=WITHSCORE@7.2.0?"},
     {"zscan", "2.8.0", "O(1) or O(N)", "key:k#0 cursor:i pattern:p=MATCH? count:i=COUNT?"},
     {"zscore", "1.2.0", "O(1)", "key:k#0 member"},
     {"zunion", "6.2.0", "O(N)+O(M*log(M))",

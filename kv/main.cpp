@@ -22,14 +22,15 @@
 
 #include "kv/aof/append_only.hpp"
 #include "kv/background.hpp"
+#include "kv/core/memory.hpp"
+#include "kv/cpu_list.hpp"
 #include "kv/gateway/router.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/primary_link.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/memory.hpp"
-#include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
 #include "kv/server/settings_check.hpp"
+#include "kv/settings/options.hpp"
 #include "kv/stack_limit.hpp"
 #include "kv/stop_signals.hpp"
 #include "kv/supervisor.hpp"
@@ -241,6 +242,8 @@ int run(StartOptions options, const char* program) {
     background.emplace();
     if (const auto ended = background->begin()) return *ended;
   }
+  std::string not_bound;
+  if (const std::string& cpus = options.settings.server_cpulist; !cpus.empty()) not_bound = run_on_cpus(cpus);
   asio::io_context io(1);
   check_timers(io);
   Surroundings surroundings = surroundings_of(options, program);
@@ -250,12 +253,12 @@ int run(StartOptions options, const char* program) {
     if (stopping) return;
     server.log(LogLevel::warning,
                std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
-    server.refresh_time();
-    // The second SIGINT comes from somebody who waits at a terminal.
-    repl::Shutdown& shutdown = server.replication->shutdown();
-    const bool insists = shutdown.waits() && number == SIGINT;
-    shutdown.begin({.now = insists});
-    server.end_round();
+    server.handle([&] {
+      // The second SIGINT comes from somebody who waits at a terminal.
+      repl::Shutdown& shutdown = server.replication->shutdown();
+      const bool insists = shutdown.waits() && number == SIGINT;
+      shutdown.begin({.now = insists});
+    });
   });
   server.surroundings.stop = [&] {
     if (std::exchange(stopping, true)) return;
@@ -263,6 +266,7 @@ int run(StartOptions options, const char* program) {
     io.stop();
   };
   fit_maxclients(server);
+  if (!not_bound.empty()) server.log(LogLevel::warning, not_bound);
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
   if (const std::string wrong = begin_listening(server); !wrong.empty()) {
     server.log(LogLevel::warning, wrong);

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::acl {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kv/commands/key_specs.hpp"
+#include "kv/command/key_specs.hpp"
 
 namespace weir::kv::acl {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "kv/acl/user.hpp"
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::acl {
 

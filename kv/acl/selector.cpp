@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "kv/glob.hpp"
+#include "kv/text/glob.hpp"
 
 namespace weir::kv::acl {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kv/acl/categories.hpp"
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::acl {
 

@@ -4,13 +4,14 @@
 #include <chrono>
 #include <utility>
 
-#include "kv/aof/kept.hpp"
 #include "kv/aof/loading_log.hpp"
 #include "kv/aof/place_note.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/core/kept.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv::aof {
 
@@ -18,9 +19,9 @@ namespace {
 constexpr std::int64_t retry_after_ms = 5000;
 }
 
-AppendOnly::AppendOnly(Server& server, const Disk& disk)
+AppendOnly::AppendOnly(ServerParts& server, const Disk& disk)
     : server_(server), writer_(server.io, disk), timer_(server.io) {
-  writer_.on_synced = [this] { after_sync(); };
+  writer_.on_synced = [this] { server_.handle([this] { after_sync(); }); };
 }
 
 AppendOnly::~AppendOnly() { turn_off(); }
@@ -266,7 +267,10 @@ void AppendOnly::rewrite_soon() {
 void AppendOnly::rewrite_ended(SnapshotFile::Outcome outcome) {
   snapshot_.reset();
   run_.reset();
-  server_.refresh_time();
+  server_.handle([&] { adopt(std::move(outcome)); });
+}
+
+void AppendOnly::adopt(SnapshotFile::Outcome outcome) {
   server_.snapshots->walk_returned();
   if (outcome) outcome = files_->adopt_base();
   state_.last_ok = outcome.has_value();
@@ -275,17 +279,15 @@ void AppendOnly::rewrite_ended(SnapshotFile::Outcome outcome) {
   if (!outcome) {
     next_try_ms_ = server_.steady_ms + retry_after_ms;
     server_.log(LogLevel::warning, "the log could not be rewritten: " + outcome.error());
-    end_writing_once();
-    return server_.end_round();
+    return end_writing_once();
   }
   ++state_.rewrites;
   server_.log(LogLevel::notice, "the log was rewritten");
-  if (writes_once_) return end_writing_once(), server_.end_round();
+  if (writes_once_) return end_writing_once();
   writer_.recovered();
   note(true);
   size_after_rewrite_ = size();
   serve_waiters();
-  server_.end_round();
 }
 
 void AppendOnly::give_up_rewrite() {
@@ -356,7 +358,6 @@ void AppendOnly::after_sync() {
   if (writer_.anything_gathered() && refusal_.empty()) commit();
   serve_waiters();
   if (waiters_.any()) writer_.sync_soon();
-  server_.end_round();
 }
 
 void AppendOnly::serve_waiters() {
@@ -369,9 +370,7 @@ void AppendOnly::arm_timer() {
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled) return;
     timer_runs_ = false;
-    server_.refresh_time();
-    tick();
-    server_.end_round();
+    server_.handle([this] { tick(); });
   });
 }
 
@@ -391,7 +390,7 @@ void AppendOnly::tick() {
     arm_timer();
 }
 
-std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk) {
+std::shared_ptr<AppendOnly> make_append_only(ServerParts& server, const Disk& disk) {
   return std::make_shared<AppendOnly>(server, disk);
 }
 bool keep(AppendOnly& log) { return log.keep(); }

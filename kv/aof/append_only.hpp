@@ -28,7 +28,7 @@
 
 namespace weir::kv {
 class Client;
-class Server;
+class ServerParts;
 }  // namespace weir::kv
 
 namespace weir::kv::aof {
@@ -37,7 +37,7 @@ class AppendOnly {
  public:
   using Done = std::expected<void, std::string>;
 
-  AppendOnly(Server& server, const Disk& disk);
+  AppendOnly(ServerParts& server, const Disk& disk);
   ~AppendOnly();
   AppendOnly(const AppendOnly&) = delete;
   AppendOnly& operator=(const AppendOnly&) = delete;
@@ -122,6 +122,7 @@ class AppendOnly {
   void end_writing_once();
   SnapshotFile::Choice base_choice() const;
   void rewrite_ended(SnapshotFile::Outcome outcome);
+  void adopt(SnapshotFile::Outcome outcome);
   void give_up_rewrite();
   bool wants_rewrite() const;
   Sync sync() const;
@@ -132,7 +133,7 @@ class AppendOnly {
   void serve_waiters();
   void arm_timer();
 
-  Server& server_;
+  ServerParts& server_;
   LogWriter writer_;
   std::unique_ptr<LogFiles> files_;  // null: the log is off, and none is being written
   bool writes_once_ = false;         // the log is off: files_ are only for the rewrite that is running

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "kv/persistence/disk.hpp"
+#include "kv/core/disk.hpp"
 #include "transport/owned_fd.hpp"
 
 namespace weir::kv::aof {

@@ -10,8 +10,8 @@
 #include "kv/aof/log_files.hpp"
 #include "kv/aof/place_note.hpp"
 #include "kv/aof/replay.hpp"
+#include "kv/call/server_parts.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
 #include "kv/store/nothing_expires.hpp"
 
 namespace weir::kv::aof {
@@ -29,7 +29,7 @@ class Loading {
  public:
   using Result = std::expected<LoadResult, std::string>;
 
-  Loading(Server& server, const Folder& folder, const std::function<bool()>& go_on)
+  Loading(ServerParts& server, const Folder& folder, const std::function<bool()>& go_on)
       : server_(server), folder_(folder), go_on_(go_on), nothing_expires_(server.databases) {}
 
   Result load(const LogFile& log_file, bool last) {
@@ -96,7 +96,7 @@ class Loading {
     return LoadResult::loaded;
   }
 
-  Server& server_;
+  ServerParts& server_;
   const Folder& folder_;
   const std::function<bool()>& go_on_;
   NothingExpires nothing_expires_;
@@ -106,14 +106,14 @@ class Loading {
 };
 
 // The server ended as planned, and replicas that have everything can go on from there.
-void go_on_in_history(Server& server, std::string_view note) {
+void go_on_in_history(ServerParts& server, std::string_view note) {
   const auto place = read_place_note(note);
   if (!place || server.replication->history().kept()) return;
   if (place->database >= static_cast<int>(server.databases.size())) return;
   server.replication->restore_history(*place);
 }
 
-std::expected<LoadResult, std::string> load_all(Server& server, const LogFiles& files,
+std::expected<LoadResult, std::string> load_all(ServerParts& server, const LogFiles& files,
                                                 const std::function<bool()>& go_on) {
   const Manifest& manifest = files.manifest();
   Loading loading(server, files.folder(), go_on);
@@ -135,7 +135,7 @@ std::expected<LoadResult, std::string> load_all(Server& server, const LogFiles& 
 
 }  // namespace
 
-std::expected<LoadResult, std::string> load_log(Server& server, LogFiles& files,
+std::expected<LoadResult, std::string> load_log(ServerParts& server, LogFiles& files,
                                                 const std::function<bool()>& go_on) {
   server.refresh_time();
   std::uint64_t size = files.size_of_closed();

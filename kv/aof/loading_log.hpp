@@ -17,7 +17,7 @@ class LogFiles;
 
 // The databases must be empty. If the last file ends in the middle of a request and aof-load-truncated allows
 // it, the file is cut there. The error names the file and the problem; what was read until then stays.
-std::expected<LoadResult, std::string> load_log(Server& server, LogFiles& files,
+std::expected<LoadResult, std::string> load_log(ServerParts& server, LogFiles& files,
                                                 const std::function<bool()>& go_on);
 
 }  // namespace weir::kv::aof

@@ -1,6 +1,6 @@
 #include "kv/aof/log_files.hpp"
 
-#include "kv/server/settings.hpp"
+#include "kv/settings/settings.hpp"
 
 namespace weir::kv::aof {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kv/number.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::aof {
 

@@ -1,6 +1,6 @@
 #include "kv/aof/log_steps.hpp"
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::aof {
 

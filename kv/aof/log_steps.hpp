@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kv/aof/log_reader.hpp"
-#include "kv/bytes.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 struct Command;

@@ -25,9 +25,9 @@
 #include <string>
 #include <string_view>
 
+#include "kv/core/disk.hpp"
 #include "kv/effects/effects.hpp"
-#include "kv/heap.hpp"
-#include "kv/persistence/disk.hpp"
+#include "kv/text/heap.hpp"
 #include "transport/owned_fd.hpp"
 
 namespace weir::kv::aof {

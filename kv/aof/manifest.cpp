@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "kv/number.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::aof {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kv/replication/history.hpp"
+#include "kv/core/history.hpp"
 
 namespace weir::kv::aof {
 

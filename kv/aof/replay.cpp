@@ -1,7 +1,8 @@
 #include "kv/aof/replay.hpp"
 
-#include "kv/server/server.hpp"
-#include "kv/server/unconnected_client.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/unconnected_client.hpp"
+#include "kv/effects/effects.hpp"
 
 namespace weir::kv::aof {
 
@@ -15,7 +16,7 @@ acl::User user_who_may_do_everything() {
 
 }  // namespace
 
-Replay::Replay(Server& server, LogReader::Source source)
+Replay::Replay(ServerParts& server, LogReader::Source source)
     : server_(server),
       steps_(std::move(source)),
       user_(user_who_may_do_everything()),

@@ -13,7 +13,8 @@
 
 #include "kv/acl/user.hpp"
 #include "kv/aof/log_steps.hpp"
-#include "kv/server/client.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/client.hpp"
 
 namespace weir::kv::aof {
 
@@ -21,7 +22,7 @@ class Replay {
  public:
   enum class Outcome : std::uint8_t { more, end, truncated, failed };
 
-  Replay(Server& server, LogReader::Source source);
+  Replay(ServerParts& server, LogReader::Source source);
   ~Replay();
 
   // Runs for a few milliseconds.
@@ -38,7 +39,7 @@ class Replay {
  private:
   bool run_request(Arguments words);
 
-  Server& server_;
+  ServerParts& server_;
   LogSteps steps_;
   acl::User user_;  // may do everything, whatever the server's users are
   std::unique_ptr<Client> client_;

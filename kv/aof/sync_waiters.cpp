@@ -2,12 +2,13 @@
 
 #include <utility>
 
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/client.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv::aof {
 
-void SyncWaiters::add(Server& server, const Client& client) {
+void SyncWaiters::add(ServerParts& server, const Client& client) {
   constexpr std::size_t few = 32;
   if (waiting_.size() >= sort_out_at_) {
     std::erase_if(waiting_, [&](const Waiting& one) {
@@ -19,7 +20,7 @@ void SyncWaiters::add(Server& server, const Client& client) {
 }
 
 // Null: the client ended or continued. If it waits again, that wait has its own entry.
-Client* SyncWaiters::still_there(Server& server, const Waiting& one) {
+Client* SyncWaiters::still_there(ServerParts& server, const Waiting& one) {
   const auto it = server.clients.find(one.client);
   if (it == server.clients.end()) return nullptr;
   Client* const client = it->second.get();
@@ -28,7 +29,7 @@ Client* SyncWaiters::still_there(Server& server, const Waiting& one) {
   return waits ? client : nullptr;
 }
 
-void SyncWaiters::serve(Server& server, std::uint64_t synced) {
+void SyncWaiters::serve(ServerParts& server, std::uint64_t synced) {
   while (!waiting_.empty() && waiting_.front().position <= synced) {
     Client* const client = still_there(server, waiting_.front());
     waiting_.pop_front();
@@ -41,7 +42,7 @@ void SyncWaiters::serve(Server& server, std::uint64_t synced) {
   }
 }
 
-void SyncWaiters::fail(Server& server, std::string_view error) {
+void SyncWaiters::fail(ServerParts& server, std::string_view error) {
   for (const Waiting& one : std::exchange(waiting_, {})) {
     Client* const client = still_there(server, one);
     if (client == nullptr) continue;

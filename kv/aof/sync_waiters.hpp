@@ -1,6 +1,6 @@
 // Clients of WAITAOF: each waits until the log is on the disk up to its position, or until a timeout.
 //
-// A waiting client is blocked (kv/server/blocking.hpp) without a key, and its position is kept here. It may
+// A waiting client is blocked (kv/clients/blocking.hpp) without a key, and its position is kept here. It may
 // end or be unblocked meanwhile, so its number identifies it. A log that cannot be synced may serve nobody
 // for days, so stale entries are removed whenever their number could have doubled.
 //
@@ -14,7 +14,7 @@
 
 namespace weir::kv {
 class Client;
-class Server;
+class ServerParts;
 }  // namespace weir::kv
 
 namespace weir::kv::aof {
@@ -22,11 +22,11 @@ namespace weir::kv::aof {
 class SyncWaiters {
  public:
   // Adds a client blocked by its WAITAOF. Positions never decrease from one call to the next.
-  void add(Server& server, const Client& client);
+  void add(ServerParts& server, const Client& client);
   // Clients whose position is reached continue, or wait for replicas if they asked for some.
-  void serve(Server& server, std::uint64_t synced);
+  void serve(ServerParts& server, std::uint64_t synced);
   // The log is off: no client will get what it waits for.
-  void fail(Server& server, std::string_view error);
+  void fail(ServerParts& server, std::string_view error);
   bool any() const { return !waiting_.empty(); }
   std::size_t size() const { return waiting_.size(); }
 
@@ -35,7 +35,7 @@ class SyncWaiters {
     std::uint64_t client;
     std::uint64_t position;
   };
-  static Client* still_there(Server& server, const Waiting& one);
+  static Client* still_there(ServerParts& server, const Waiting& one);
 
   std::deque<Waiting> waiting_;
   std::size_t sort_out_at_ = 64;  // remove stale entries at this size

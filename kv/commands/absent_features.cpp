@@ -1,8 +1,8 @@
 // Answers clients that ask for a cluster or modules: there are none. The replies are those of a Redis without
 // them, by which clients recognize this.
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

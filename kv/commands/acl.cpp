@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

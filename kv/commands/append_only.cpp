@@ -3,10 +3,11 @@
 
 #include <limits>
 
-#include "kv/commands/command.hpp"
-#include "kv/number.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

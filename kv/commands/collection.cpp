@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kv/commands/option_walk.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/option_walk.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -62,8 +62,15 @@ SmallLimits zset_limits(const Call& call) {
   return {static_cast<std::size_t>(s.zset_max_listpack_entries),
           static_cast<std::size_t>(s.zset_max_listpack_value)};
 }
-std::size_t intset_limit(const Call& call) {
-  return static_cast<std::size_t>(call.server.settings.set_max_intset_entries);
+SetLimits set_limits(const Call& call) {
+  const Settings& s = call.server.settings;
+  return {static_cast<std::size_t>(s.set_max_intset_entries),
+          {static_cast<std::size_t>(s.set_max_listpack_entries),
+           static_cast<std::size_t>(s.set_max_listpack_value)}};
+}
+
+NodeLimit node_limit(const Call& call) {
+  return NodeLimit::of_setting(call.server.settings.list_max_listpack_size);
 }
 
 bool counted_keys(const Call& call, std::size_t& at, Arguments& keys) {

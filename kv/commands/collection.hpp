@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
@@ -90,7 +91,8 @@ inline void reply_text(const Call& call, const StoredText& text) {
 
 SmallLimits hash_limits(const Call& call);
 SmallLimits zset_limits(const Call& call);
-std::size_t intset_limit(const Call& call);
+SetLimits set_limits(const Call& call);
+NodeLimit node_limit(const Call& call);
 
 // Call after a change: deletes the key if its collection is empty, and notifies waiting and watching clients.
 template <class Collection>

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "command_syntax/command_syntax.hpp"
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
+#include "kv/command/key_specs.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/commands/key_specs.hpp"
-#include "kv/glob.hpp"
+#include "kv/text/glob.hpp"
 
 namespace weir::kv {
 

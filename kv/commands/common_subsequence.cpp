@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kv/commands/command.hpp"
-#include "kv/server/server.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv {
 

@@ -8,20 +8,24 @@
 #include <filesystem>
 
 #include "kv/aof/append_only.hpp"
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/glob.hpp"
-#include "kv/server/config_rewrite.hpp"
-#include "kv/server/options.hpp"
-#include "kv/server/replaced_file.hpp"
-#include "kv/server/server.hpp"
+#include "kv/endpoints/listeners.hpp"
+#include "kv/endpoints/transports.hpp"
+#include "kv/settings/config_rewrite.hpp"
+#include "kv/settings/options.hpp"
+#include "kv/settings/replaced_file.hpp"
+#include "kv/text/glob.hpp"
 
 namespace weir::kv {
 
 namespace {
 
 // If the system chose the port, the value is the chosen number.
-std::string value_of(const Server& server, const SettingSpec& spec) {
+std::string value_of(const ServerParts& server, const SettingSpec& spec) {
   if (const std::uint16_t port = server.listeners.port_of_setting(spec.name); port != 0)
     return std::to_string(port);
   return setting_text(server.settings, spec);
@@ -143,13 +147,13 @@ void config_set(const Call& call) {
 }
 
 void config_resetstat(const Call& call) {
-  call.server.reset_stats();
+  call.server.stats = Stats();
   call.reply.ok();
 }
 
 // The lines for users that a configuration file needs. Empty: the users have their own file, or only the
 // default user exists and is as it would be without a line.
-std::vector<std::string> user_lines(const Server& server) {
+std::vector<std::string> user_lines(const ServerParts& server) {
   std::vector<std::string> lines;
   if (!server.settings.aclfile.empty()) return lines;
   const auto& users = server.access.users().all();

@@ -1,8 +1,12 @@
 // The connection itself: the client's identity, its protocol and its database.
-#include "kv/commands/command.hpp"
-#include "kv/number.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/clients/monitors.hpp"
+#include "kv/clients/pubsub.hpp"
+#include "kv/command/command.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -112,6 +116,7 @@ void reset(const Call& call) {
   call.server.tracking.disable(client);
   client.db = 0;
   client.name.clear();
+  client.program.redirects = false;
   client.no_evict = false;
   client.no_touch = false;
   client.set_replies(Replies::on);

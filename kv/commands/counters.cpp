@@ -2,8 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kv/commands/command.hpp"
-#include "kv/number.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

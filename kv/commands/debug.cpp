@@ -6,16 +6,16 @@
 #include <thread>
 
 #include "kv/aof/append_only.hpp"
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/glob.hpp"
 #include "kv/persistence/loading.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/encoded.hpp"
 #include "kv/rdb/value_encoder.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/server.hpp"
 #include "kv/store/digest.hpp"
+#include "kv/text/glob.hpp"
 
 namespace weir::kv {
 
@@ -87,7 +87,7 @@ void debug_reload(const Call& call) {
       return call.reply.error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
     }
   }
-  Server& server = call.server;
+  ServerParts& server = call.server;
   if (server.snapshots->running()) return call.reply.error("ERR Background save already in progress");
   if (saves && !server.snapshots->save()) return call.reply.error("ERR");
   if (flushes) {

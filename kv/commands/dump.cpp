@@ -1,11 +1,11 @@
 // DUMP and RESTORE: one value as bytes that Redis understands as well.
 #include <limits>
 
-#include "kv/commands/command.hpp"
-#include "kv/number.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
+#include "kv/core/restored.hpp"
 #include "kv/rdb/dump_payload.hpp"
-#include "kv/server/restored.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

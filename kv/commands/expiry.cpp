@@ -1,9 +1,9 @@
 // Expiring keys: the EXPIRE and TTL families.
 #include <limits>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/expiry_option.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/field_words.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/effects/effects.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -94,6 +95,7 @@ enum class Exist : std::uint8_t { any, none, all };
 
 struct SetOptions {
   Exist exist = Exist::any;
+  Exist key = Exist::any;  // Valkey 9.1's: whether there is a hash
   TimeOption time;
   Arguments pairs;
   bool keeps_times() const { return time.kind == TimeOption::Kind::word; }
@@ -110,14 +112,23 @@ bool counted_pairs(const Call& call, std::size_t at, Arguments& pairs) {
   return true;
 }
 
-bool take_condition(const Call& call, std::size_t& at, Exist& exist) {
-  const bool none = is_word(call[at], "FNX");
-  if (!none && !is_word(call[at], "FXX"))
-    return wrong(call, "unknown argument: " + std::string(up_to_zero(call[at])));
-  if (exist != Exist::any) return wrong(call, "Only one of FXX or FNX arguments can be specified");
-  exist = none ? Exist::none : Exist::all;
-  ++at;
-  return true;
+bool take_condition(const Call& call, std::size_t& at, SetOptions& options) {
+  struct Condition {
+    std::string_view none, all;
+    Exist& exist;
+  };
+  for (const Condition& one : {Condition{"FNX", "FXX", options.exist}, Condition{"NX", "XX", options.key}}) {
+    const bool none = is_word(call[at], one.none);
+    if (!none && !is_word(call[at], one.all)) continue;
+    if (one.exist != Exist::any) {
+      return wrong(call, "Only one of " + std::string(one.all) + " or " + std::string(one.none) +
+                             " arguments can be specified");
+    }
+    one.exist = none ? Exist::none : Exist::all;
+    ++at;
+    return true;
+  }
+  return wrong(call, "unknown argument: " + std::string(up_to_zero(call[at])));
 }
 
 bool parse_set(const Call& call, SetOptions& options) {
@@ -125,12 +136,13 @@ bool parse_set(const Call& call, SetOptions& options) {
     if (is_word(call[at], "FIELDS")) return counted_pairs(call, at, options.pairs);
     const std::size_t before = at;
     if (!take_time(call, at, "KEEPTTL", options.time)) return false;
-    if (at == before && !take_condition(call, at, options.exist)) return false;
+    if (at == before && !take_condition(call, at, options)) return false;
   }
   return wrong_count(call);
 }
 
 bool may_set(const Call& call, Hash*& hash, const SetOptions& options) {
+  if (options.key != Exist::any && (hash != nullptr) != (options.key == Exist::all)) return false;
   if (options.exist == Exist::any) return true;
   for (std::size_t i = 0; i < options.pairs.size(); i += 2) {
     if (living(call, hash, options.pairs[i].text).has_value() != (options.exist == Exist::all)) return false;

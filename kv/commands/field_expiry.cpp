@@ -5,10 +5,10 @@
 // time is past.
 #include <vector>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/collection.hpp"
 #include "kv/commands/expiry_option.hpp"
 #include "kv/commands/field_words.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

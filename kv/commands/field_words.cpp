@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/call/call.hpp"
+#include "kv/effects/effects.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

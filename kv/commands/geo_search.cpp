@@ -1,15 +1,15 @@
-// Places as members of sorted sets: finding those in a circle or a box. GEOSEARCH, GEOSEARCHSTORE and the
-// older GEORADIUS family share these options; each accepts a part of them.
+// Places as members of sorted sets: finding those in a circle, a box or a polygon. GEOSEARCH, GEOSEARCHSTORE
+// and the older GEORADIUS family share these options; each accepts a part of them.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "kv/call/call.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/commands/collection.hpp"
 #include "kv/commands/geo_words.hpp"
-#include "kv/commands/option_walk.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -20,7 +20,7 @@ enum class SearchForm : std::uint8_t { around_place, around_member, search, sear
 
 struct SearchOptions {
   geo::Shape shape;
-  bool from_member = false, from_place = false, by_radius = false, by_box = false;
+  bool from_member = false, from_place = false, by_radius = false, by_box = false, by_polygon = false;
   bool with_distance = false, with_hash = false, with_place = false;
   enum class Order : std::uint8_t { as_found, nearest, farthest } order = Order::as_found;
   std::size_t most = 0;  // 0: all
@@ -95,6 +95,25 @@ class SearchReader {
     at_ += 3;
     return parse_unit(call_, at_ - 1, shape.metres);
   }
+  // Reads "num-vertices longitude latitude [longitude latitude ...]".
+  bool read_polygon() {
+    std::int64_t corners = 0;
+    if (!call_.integer(at_++, corners)) return false;
+    if (corners < 3) return wrong("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
+    if (static_cast<std::uint64_t>(corners) > (call_.count() - at_) / 2) return call_.syntax_error(), false;
+    geo::Shape& shape = options_.shape;
+    shape.kind = geo::Shape::Kind::polygon;
+    for (; corners > 0; --corners, at_ += 2) {
+      if (!parse_place(call_, at_, shape.corners.emplace_back())) return false;
+    }
+    // Distances are from the middle of the corners.
+    const auto count = static_cast<double>(shape.corners.size());
+    for (const geo::Place corner : shape.corners) {
+      shape.centre.longitude += corner.longitude / count;
+      shape.centre.latitude += corner.latitude / count;
+    }
+    return true;
+  }
   bool read_count(std::size_t at) {
     std::int64_t count = 0;
     if (!call_.integer(at, count)) return false;
@@ -147,6 +166,12 @@ class SearchReader {
   }
   bool read_shape_word() {
     if (form_ == SearchForm::search_store && is("STOREDIST")) return ++at_, options_.store_distance = true;
+    const bool by_others =
+        options_.by_radius || options_.by_box || options_.from_member || options_.from_place;
+    if (is("BYPOLYGON", 1) && !by_others && !options_.by_polygon)
+      return ++at_, options_.by_polygon = true, read_polygon();
+    // A polygon says where it is.
+    if (options_.by_polygon) return call_.syntax_error(), false;
     if (is("FROMMEMBER", 1) && !options_.from_place) {
       options_.from_member = true;
       at_ += 2;
@@ -170,9 +195,9 @@ class SearchReader {
                    " is not compatible with WITHDIST, WITHHASH and WITHCOORD options");
     }
     const std::string name(up_to_zero(call_[0]));
-    if (searches() && !o.from_member && !o.from_place)
+    if (searches() && !o.from_member && !o.from_place && !o.by_polygon)
       return wrong("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name);
-    if (searches() && !o.by_radius && !o.by_box)
+    if (searches() && !o.by_radius && !o.by_box && !o.by_polygon)
       return wrong("ERR exactly one of BYRADIUS and BYBOX can be specified for " + name);
     if (o.any && o.most == 0) return wrong("ERR the ANY argument requires COUNT argument");
     return true;
@@ -278,9 +303,10 @@ std::span<const Command> geo_search_commands() {
        "Returns or stores the members around a member."},
       {"georadiusbymember_ro", -5, readonly, 1, 1, 1, georadiusbymember_ro, "geo",
        "Returns the members around a member."},
-      {"geosearch", -7, readonly, 1, 1, 1, geosearch, "geo", "Returns the members in a circle or a box."},
+      {"geosearch", -7, readonly, 1, 1, 1, geosearch, "geo",
+       "Returns the members in a circle, a box or a polygon."},
       {"geosearchstore", -8, store, 1, 2, 1, geosearchstore, "geo",
-       "Stores the members in a circle or a box."},
+       "Stores the members in a circle, a box or a polygon."},
   };
   return commands;
 }

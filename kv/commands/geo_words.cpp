@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "kv/number.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

@@ -3,7 +3,8 @@
 
 #include <optional>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/store/geohash.hpp"
 #include "kv/store/zset.hpp"
 

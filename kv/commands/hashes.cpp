@@ -4,11 +4,11 @@
 #include <cmath>
 #include <string>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/collection.hpp"
 #include "kv/commands/field_words.hpp"
 #include "kv/commands/random_choice.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

@@ -5,7 +5,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "kv/commands/command.hpp"
-#include "kv/server/server.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/store/hyperloglog.hpp"
 
 namespace weir::kv {

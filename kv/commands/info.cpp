@@ -11,17 +11,22 @@
 #include <string>
 
 #include "kv/aof/append_only.hpp"
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/clients/pubsub.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/memory_figures.hpp"
-#include "kv/gateway/gateway.hpp"
-#include "kv/heap.hpp"
-#include "kv/number.hpp"
+#include "kv/core/gateway.hpp"
+#include "kv/core/memory.hpp"
+#include "kv/endpoints/listeners.hpp"
+#include "kv/endpoints/transports.hpp"
+#include "kv/migration/migrations.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/memory.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/heap.hpp"
+#include "kv/text/number.hpp"
 #include "rdma/packet_drops.hpp"
 
 namespace weir::kv {
@@ -68,7 +73,7 @@ class Fields {
   std::string& text_;
 };
 
-void server_section(const Server& server, Fields& field) {
+void server_section(const ServerParts& server, Fields& field) {
   utsname system{};
   uname(&system);
   const std::int64_t uptime_s = (server.steady_ms - server.started_ms) / 1000;
@@ -81,7 +86,7 @@ void server_section(const Server& server, Fields& field) {
   field("gcc_version", __VERSION__);
   field("process_id", getpid());
   field("run_id", server.run_id);
-  field("tcp_port", server.port("tcp"));
+  field("tcp_port", server.listeners.port_of_type("tcp"));
   field("server_time_usec", server.now_us);
   field("uptime_in_seconds", uptime_s);
   field("uptime_in_days", uptime_s / 86400);
@@ -93,7 +98,7 @@ void server_section(const Server& server, Fields& field) {
     field("shutdown_in_milliseconds", shutdown.left_ms());
 }
 
-void clients_section(const Server& server, Fields& field) {
+void clients_section(const ServerParts& server, Fields& field) {
   std::size_t most_in = 0;
   std::size_t most_out = 0;
   std::size_t subscribed = 0;
@@ -117,7 +122,7 @@ void clients_section(const Server& server, Fields& field) {
   field("pubsub_clients", subscribed);
 }
 
-void memory_section(const Server& server, Fields& field) {
+void memory_section(const ServerParts& server, Fields& field) {
   const std::size_t used = used_memory();
   const std::size_t resident = resident_memory();
   field.bytes("used_memory", used);
@@ -155,7 +160,7 @@ void memory_section(const Server& server, Fields& field) {
   field("lazyfreed_objects", server.lazy_free.freed());
 }
 
-void loading_fields(const Server& server, Fields& field) {
+void loading_fields(const ServerParts& server, Fields& field) {
   const LoadProgress& progress = *server.loading;
   const auto done = static_cast<double>(progress.bytes_done);
   const auto all = static_cast<double>(progress.bytes_all);
@@ -168,7 +173,7 @@ void loading_fields(const Server& server, Fields& field) {
         done == 0 ? -1 : static_cast<std::int64_t>(static_cast<double>(elapsed_s) * (all - done) / done));
 }
 
-void persistence_section(const Server& server, Fields& field) {
+void persistence_section(const ServerParts& server, Fields& field) {
   const Snapshots& snapshots = *server.snapshots;
   const Snapshots::State& state = snapshots.state();
   const Snapshot* const current = snapshots.current();
@@ -206,7 +211,7 @@ void persistence_section(const Server& server, Fields& field) {
   if (server.loading) loading_fields(server, field);
 }
 
-void stats_section(const Server& server, Fields& field) {
+void stats_section(const ServerParts& server, Fields& field) {
   const Stats& stats = server.stats;
   field("total_connections_received", stats.connections);
   field("total_commands_processed", stats.commands);
@@ -238,11 +243,11 @@ void stats_section(const Server& server, Fields& field) {
   field("total_error_replies", stats.error_replies);
 }
 
-void replication_section(const Server& server, Fields& field) {
+void replication_section(const ServerParts& server, Fields& field) {
   for (const auto& [name, value] : server.replication->facts()) field(name, value);
 }
 
-void cpu_section(const Server&, Fields& field) {
+void cpu_section(const ServerParts&, Fields& field) {
   auto seconds = [](const timeval& t) {
     std::array<char, 48> text;
     const int n = std::snprintf(text.data(), text.size(), "%ld.%06ld", static_cast<long>(t.tv_sec),
@@ -265,7 +270,7 @@ void cpu_section(const Server&, Fields& field) {
   field("used_cpu_user_main_thread", seconds(main.ru_utime));
 }
 
-void commandstats_section(const Server& server, Fields& field) {
+void commandstats_section(const ServerParts& server, Fields& field) {
   const double per_us = server.cycle_rate.per_us();
   for (const auto& [command, calls] : server.stats.by_command) {
     const double us = static_cast<double>(calls.cycles) / per_us;
@@ -278,12 +283,12 @@ void commandstats_section(const Server& server, Fields& field) {
   }
 }
 
-void errorstats_section(const Server& server, Fields& field) {
+void errorstats_section(const ServerParts& server, Fields& field) {
   for (const auto& [code, count] : server.stats.by_error)
     field("errorstat_" + code, "count=" + std::to_string(count));
 }
 
-void latencystats_section(const Server& server, Fields& field) {
+void latencystats_section(const ServerParts& server, Fields& field) {
   if (!server.settings.latency_tracking) return;
   const double per_us = server.cycle_rate.per_us();
   const auto percentiles = split_words(server.settings.latency_percentiles);
@@ -301,9 +306,9 @@ void latencystats_section(const Server& server, Fields& field) {
   }
 }
 
-void cluster_section(const Server&, Fields& field) { field("cluster_enabled", 0); }
+void cluster_section(const ServerParts&, Fields& field) { field("cluster_enabled", 0); }
 
-void keyspace_section(const Server& server, Fields& field) {
+void keyspace_section(const ServerParts& server, Fields& field) {
   for (const auto& db : server.databases) {
     if (db->size() == 0) continue;
     field("db" + std::to_string(db->index()),
@@ -313,13 +318,14 @@ void keyspace_section(const Server& server, Fields& field) {
   }
 }
 
-void rdma_section(const Server& server, Fields& field) {
+void rdma_section(const ServerParts& server, Fields& field) {
   std::size_t clients = 0;
   for (const auto& [id, client] : server.clients)
     clients += client->connection().kind().starts_with("rdma") ? 1 : 0;
-  field("rdma_enabled", server.port("rdma") != 0 || server.port("rdma+tls") != 0 ? 1 : 0);
-  field("rdma_port", server.port("rdma"));
-  field("rdma_tls_port", server.port("rdma+tls"));
+  field("rdma_enabled",
+        server.listeners.port_of_type("rdma") != 0 || server.listeners.port_of_type("rdma+tls") != 0 ? 1 : 0);
+  field("rdma_port", server.listeners.port_of_type("rdma"));
+  field("rdma_tls_port", server.listeners.port_of_type("rdma+tls"));
   field("rdma_provider",
         server.transports.rdma_provider().empty() ? "none" : server.transports.rdma_provider());
   field("rdma_rx_size", server.settings.rdma_rx_size);
@@ -330,7 +336,7 @@ void rdma_section(const Server& server, Fields& field) {
     field("rdma_dropped_" + std::string(reason), packets);
 }
 
-void gateway_section(const Server& server, Fields& field) {
+void gateway_section(const ServerParts& server, Fields& field) {
   field("gateway_enabled", server.gateway != nullptr ? 1 : 0);
   if (server.gateway == nullptr) return;
   const cluster::GatewayFacts facts = server.gateway->facts();
@@ -355,7 +361,7 @@ struct Section {
   std::string_view name;
   std::string_view title;
   bool by_default;
-  void (*write)(const Server&, Fields&);
+  void (*write)(const ServerParts&, Fields&);
 };
 constexpr Section sections[] = {
     {"server", "Server", true, server_section},
@@ -365,7 +371,7 @@ constexpr Section sections[] = {
     {"stats", "Stats", true, stats_section},
     {"replication", "Replication", true, replication_section},
     {"cpu", "CPU", true, cpu_section},
-    {"modules", "Modules", true, [](const Server&, Fields&) {}},
+    {"modules", "Modules", true, [](const ServerParts&, Fields&) {}},
     {"commandstats", "Commandstats", false, commandstats_section},
     {"errorstats", "Errorstats", true, errorstats_section},
     {"latencystats", "Latencystats", false, latencystats_section},
@@ -376,7 +382,7 @@ constexpr Section sections[] = {
 };
 
 template <class Wanted>
-std::string text_of_sections(const Server& server, Wanted wanted) {
+std::string text_of_sections(const ServerParts& server, Wanted wanted) {
   std::string text;
   for (const Section& section : sections) {
     if (!wanted(section)) continue;
@@ -401,7 +407,7 @@ void info(const Call& call) {
 
 }  // namespace
 
-std::string info_everything(const Server& server) {
+std::string info_everything(const ServerParts& server) {
   return text_of_sections(server, [](const Section&) { return true; });
 }
 

@@ -6,9 +6,9 @@
 
 namespace weir::kv {
 
-class Server;
+class ServerParts;
 
 // All sections, as INFO EVERYTHING returns them.
-std::string info_everything(const Server&);
+std::string info_everything(const ServerParts&);
 
 }  // namespace weir::kv

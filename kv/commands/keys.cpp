@@ -2,13 +2,18 @@
 #include <algorithm>
 #include <limits>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/notifications.hpp"
+#include "kv/clients/tracking.hpp"
+#include "kv/clients/watches.hpp"
+#include "kv/command/command.hpp"
+#include "kv/command/usual_event.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/commands/usual_event.hpp"
-#include "kv/glob.hpp"
-#include "kv/number.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/persistence/snapshots.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/glob.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -228,7 +233,7 @@ void object_idletime(const Call& call) {
         "policies at runtime LRU and LFU data will take some time to adjust.");
   }
   const std::int64_t ticks = std::int64_t{call.server.use_clock.tick} - std::int64_t{record->accessed};
-  call.reply.integer(std::max<std::int64_t>(ticks, 0) * Server::use_tick_ms / 1000);
+  call.reply.integer(std::max<std::int64_t>(ticks, 0) * ServerCommon::use_tick_ms / 1000);
 }
 void object_freq(const Call& call) {
   const Record* record = object(call);

@@ -1,10 +1,11 @@
 // LATENCY: the durations of commands, and the times when the server was busy for long.
 #include <absl/container/inlined_vector.h>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/slow_work.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/commands/latency_report.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

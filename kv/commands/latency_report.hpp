@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "kv/server/latency_events.hpp"
-#include "kv/server/settings.hpp"
+#include "kv/counting/latency_events.hpp"
+#include "kv/settings/settings.hpp"
 
 namespace weir::kv {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/collection.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -19,7 +19,7 @@ bool parse_end(std::string_view word, End& end) {
 
 void reply_and_take(const Call& call, List& list, End end) {
   reply_text(call, list.at(end));
-  list.pop(end);
+  list.pop(end, node_limit(call));
 }
 
 KeyEvent pushed_at(End end) { return {'l', end == End::left ? "lpush" : "rpush"}; }
@@ -34,7 +34,8 @@ void push(const Call& call, End end, Missing missing) {
   if (!write_as(call, call[1], list)) return;
   if (list == nullptr && missing == Missing::leave) return call.reply.integer(0);
   if (list == nullptr) list = &make_list(call, call[1]);
-  for (std::size_t i = 2; i < call.count(); ++i) list->push(end, given(call.arguments[i]));
+  const NodeLimit limit = node_limit(call);
+  for (std::size_t i = 2; i < call.count(); ++i) list->push(end, given(call.arguments[i]), limit);
   call.reply.integer(static_cast<std::int64_t>(list->size()));
   call.changed(call[1]);
 }
@@ -97,7 +98,7 @@ void lset(const Call& call) {
   if (!write_as(call, call[1], list) || !call.integer(2, index)) return;
   const auto place = place_at(*list, index);
   if (!place) return call.reply.error("ERR index out of range");
-  list->set(*place, given(call.arguments[3]));
+  list->set(*place, given(call.arguments[3]), node_limit(call));
   call.changed(call[1]);
   call.reply.ok();
 }
@@ -121,14 +122,15 @@ void lrange(const Call& call) {
 void keep_only(const Call& call, List& list, std::int64_t start, std::int64_t stop) {
   const auto first = static_cast<std::size_t>(start);
   const auto end = static_cast<std::size_t>(stop) + 1;
+  const NodeLimit limit = node_limit(call);
   if (end - first >= list.size() / 2) {
-    list.erase(end, list.size());
-    list.erase(0, first);
+    list.erase(end, list.size(), limit);
+    list.erase(0, first, limit);
     return;
   }
   List staying;
   list.for_each(first, end, Walk::forward, [&](const StoredText& element) {
-    staying.push(End::right, element);
+    staying.push(End::right, element, limit);
     return true;
   });
   Value going(std::exchange(list, std::move(staying)));
@@ -160,7 +162,8 @@ void lrem(const Call& call) {
   const std::uint64_t most = count == 0  ? std::numeric_limits<std::uint64_t>::max()
                              : count > 0 ? static_cast<std::uint64_t>(count)
                                          : std::uint64_t{0} - static_cast<std::uint64_t>(count);
-  const std::size_t removed = list->remove(call[3], most, count >= 0 ? Walk::forward : Walk::backward);
+  const Walk walk = count >= 0 ? Walk::forward : Walk::backward;
+  const std::size_t removed = list->remove(call[3], most, walk, node_limit(call));
   if (removed != 0) settle(call, call[1], *list);
   call.reply.integer(static_cast<std::int64_t>(removed));
 }
@@ -174,7 +177,7 @@ void linsert(const Call& call) {
   std::size_t place = 0;
   list->for_each([&](std::string_view element) { return element != call[3] && ++place != 0; });
   if (place == list->size()) return call.reply.integer(-1);
-  list->insert(before ? place : place + 1, given(call.arguments[4]));
+  list->insert(before ? place : place + 1, given(call.arguments[4]), node_limit(call));
   call.changed(call[1]);
   call.reply.integer(static_cast<std::int64_t>(list->size()));
 }
@@ -268,9 +271,9 @@ bool move_element(const Call& call, End from, End to) {
   if (!write_as(call, call[2], target)) return false;
   if (target == nullptr) target = &make_list(call, call[2]);
   const Bytes element = source->at(from).kept();
-  source->pop(from);
+  source->pop(from, node_limit(call));
   call.reply.bulk(element);
-  target->push(to, element);
+  target->push(to, element, node_limit(call));
   call.changed(call[2], pushed_at(to));
   source != target ? settle(call, call[1], *source, popped_at(from)) : call.notify(call[1], popped_at(from));
   return true;

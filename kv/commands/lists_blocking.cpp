@@ -1,6 +1,6 @@
 // Lists: the commands that wait for an element.
+#include "kv/call/call.hpp"
 #include "kv/commands/lists.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

@@ -1,10 +1,10 @@
 // MEMORY: the memory of values and of the server.
-#include "kv/server/memory.hpp"
+#include "kv/core/memory.hpp"
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/commands/memory_figures.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

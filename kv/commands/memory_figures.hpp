@@ -3,10 +3,11 @@
 
 #include <utility>
 
-#include "kv/heap.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/core/memory.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/memory.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 
@@ -23,7 +24,7 @@ struct MemoryFigures {
   std::size_t tables = 0;  // of keys and of expiring keys
   std::size_t keys = 0;
 
-  explicit MemoryFigures(const Server& server)
+  explicit MemoryFigures(const ServerParts& server)
       : peak(server.heap_marks.peak()),
         at_start(server.heap_marks.at_start),
         history(server.history.memory()),

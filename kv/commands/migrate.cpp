@@ -1,12 +1,13 @@
 // MIGRATE: moves keys to another server. What it does is in kv/migration/.
 #include <algorithm>
 
-#include "kv/commands/command.hpp"
-#include "kv/commands/option_walk.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/migration/migrations.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
-#include "kv/text_hash.hpp"
+#include "kv/text/number.hpp"
+#include "kv/text/text_hash.hpp"
 
 namespace weir::kv {
 

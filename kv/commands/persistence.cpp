@@ -1,8 +1,9 @@
 // Snapshots on the disk, and the shutdown of the server, which takes one.
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

@@ -1,11 +1,14 @@
 // Publish and subscribe.
+#include "kv/clients/pubsub.hpp"
+
 #include <string>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/glob.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/glob.hpp"
 
 namespace weir::kv {
 

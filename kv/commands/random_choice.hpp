@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv {
 

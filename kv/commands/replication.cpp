@@ -3,10 +3,10 @@
 
 #include <limits>
 
-#include "kv/commands/command.hpp"
-#include "kv/number.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/replication/primary_link.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -40,7 +40,11 @@ bool take_option(const Call& call, std::string_view name, std::string_view value
     if (is_word(value, "psync2")) replica_of(call.client).knows_renaming = true;
   } else if (is_word(name, "rdb-only")) {
     replica_of(call.client).wants_only_data = value == "1";
-  } else if (!is_word(name, "version")) {  // newer replicas send this
+  } else if (is_word(name, "version")) {  // Valkey's replicas since 8.1, and this server as one
+    const auto major = parse_int(value.substr(0, value.find('.')));
+    constexpr int first_with_own_snapshots = 9;
+    replica_of(call.client).reads_valkey = major && *major >= first_with_own_snapshots;
+  } else {
     return call.reply.error("ERR Unrecognized REPLCONF option: " +
                             std::string(up_to_zero(name).substr(0, 128))),
            false;

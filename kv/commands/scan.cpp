@@ -1,12 +1,14 @@
 // SCAN and its kin: walking a collection in steps while it changes. store/table.hpp states the guarantees.
+#include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "kv/command/cursor.hpp"
 #include "kv/commands/collection.hpp"
-#include "kv/commands/cursor.hpp"
-#include "kv/glob.hpp"
-#include "kv/number.hpp"
+#include "kv/text/glob.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -19,7 +21,16 @@ struct ScanQuery {
   bool filters = false;
   std::string_view type;
   bool by_type = false;
+  bool without_values = false;
 };
+
+// What is walked decides which options there are.
+enum class Scanned : std::uint8_t { keys, hash, other };
+
+bool is_type(std::string_view name) {
+  constexpr Type all[] = {Type::string, Type::list, Type::set, Type::hash, Type::zset, Type::stream};
+  return std::ranges::any_of(all, [&](Type type) { return is_word(name, type_name(type)); });
+}
 
 bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
   const auto read = read_cursor(call[at]);
@@ -28,7 +39,7 @@ bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
   return true;
 }
 
-bool parse_options(const Call& call, std::size_t at, bool types, ScanQuery& query) {
+bool parse_options(const Call& call, std::size_t at, Scanned what, ScanQuery& query) {
   for (; at < call.count(); at += 2) {
     const bool has_value = at + 1 < call.count();
     if (is_word(call[at], "COUNT") && has_value) {
@@ -40,9 +51,20 @@ bool parse_options(const Call& call, std::size_t at, bool types, ScanQuery& quer
     } else if (is_word(call[at], "MATCH") && has_value) {
       query.pattern = call[at + 1];
       query.filters = query.pattern != "*";
-    } else if (types && is_word(call[at], "TYPE") && has_value) {
+    } else if (what == Scanned::keys && is_word(call[at], "TYPE") && has_value) {
       query.type = call[at + 1];
       query.by_type = true;
+      if (!is_type(query.type)) {
+        call.reply.error("ERR unknown type name '" + std::string(up_to_zero(query.type)) + "'");
+        return false;
+      }
+    } else if (is_word(call[at], "NOVALUES")) {
+      if (what != Scanned::hash) {
+        call.reply.error("ERR NOVALUES option can only be used in HSCAN");
+        return false;
+      }
+      query.without_values = true;
+      --at;  // it has no value
     } else {
       call.syntax_error();
       return false;
@@ -77,7 +99,7 @@ bool matches(const ScanQuery& query, std::string_view text) {
 
 void scan(const Call& call) {
   ScanQuery query;
-  if (!parse_cursor(call, 1, query.cursor) || !parse_options(call, 2, true, query)) return;
+  if (!parse_cursor(call, 1, query.cursor) || !parse_options(call, 2, Scanned::keys, query)) return;
   std::vector<std::string> found;
   const std::uint64_t cursor = take_steps(query, found, [&](std::uint64_t at) {
     return call.db.records().scan(at, [&](const Record& record) { found.emplace_back(record.key()); });
@@ -99,7 +121,8 @@ void scan_collection(const Call& call, Step step) {
   Collection* collection = nullptr;
   if (!read_as(call, call[1], collection)) return;
   if (collection == nullptr) return reply_scan(call, 0, {});
-  if (!parse_options(call, 3, false, query)) return;
+  constexpr bool is_hash = std::is_same_v<Collection, Hash>;
+  if (!parse_options(call, 3, is_hash ? Scanned::hash : Scanned::other, query)) return;
   std::vector<std::string> found;
   const std::uint64_t cursor =
       take_steps(query, found, [&](std::uint64_t at) { return step(*collection, at, query, found); });
@@ -119,7 +142,7 @@ void hscan(const Call& call) {
     return hash.scan(at, [&](std::string_view field, std::string_view value) {
       if (!matches(query, field)) return;
       found.emplace_back(field);
-      found.emplace_back(value);
+      if (!query.without_values) found.emplace_back(value);
     });
   });
 }

@@ -1,13 +1,15 @@
 // Scripts and functions: EVAL, FCALL and their kin, SCRIPT, FUNCTION. kv/scripts implements them.
+#include <array>
 #include <optional>
 #include <string_view>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/help.hpp"
-#include "kv/glob.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/rdb/dump_payload.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/glob.hpp"
 
 namespace weir::kv {
 
@@ -27,6 +29,13 @@ void script_exists(const Call& call) {
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i)
     call.reply.integer(call.server.scripts->knows(std::string(call[i])) ? 1 : 0);
+}
+
+void show_script(const Call& call) {
+  std::array<char, sha1_hex_bytes> lower;
+  const Script* script = call.server.scripts->find(call[2], lower);
+  script == nullptr ? call.reply.error("NOSCRIPT No matching script. Please use EVAL.")
+                    : call.reply.bulk(script->text);
 }
 
 void flush_scripts(const Call& call) {
@@ -256,6 +265,7 @@ std::span<const Command> scripting_commands() {
       of_script("help", 2, loading | stale, script_help, "Explains SCRIPT."),
       of_script("kill", 2, noscript | allow_busy, kill_script, "Ends the script that runs."),
       of_script("load", 3, noscript | stale, load_script, "Makes a script known by its SHA-1."),
+      of_script("show", 3, noscript, show_script, "Returns the text of a script."),
   };
   constexpr std::uint32_t changes = noscript | write;
   static constexpr Command function_subcommands[] = {

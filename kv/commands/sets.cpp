@@ -3,12 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "kv/call/call.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/commands/collection.hpp"
-#include "kv/commands/option_walk.hpp"
 #include "kv/commands/random_choice.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
-#include "kv/text_hash.hpp"
+#include "kv/effects/effects.hpp"
+#include "kv/text/number.hpp"
+#include "kv/text/text_hash.hpp"
 
 namespace weir::kv {
 
@@ -19,7 +20,8 @@ void sadd(const Call& call) {
   if (!write_as(call, call[1], set)) return;
   if (set == nullptr) set = &make_set(call, call[1]);
   std::int64_t added = 0;
-  for (std::size_t i = 2; i < call.count(); ++i) added += set->insert(call[i], intset_limit(call)) ? 1 : 0;
+  const SetLimits limits = set_limits(call);
+  for (std::size_t i = 2; i < call.count(); ++i) added += set->insert(call[i], limits) ? 1 : 0;
   if (added != 0) call.changed(call[1]);
   call.reply.integer(added);
 }
@@ -43,7 +45,7 @@ void smove(const Call& call) {
   if (!source->erase(call[3])) return call.reply.integer(0);
   settle(call, call[1], *source, {'s', "srem"});
   if (target == nullptr) target = &make_set(call, call[2]);
-  if (target->insert(call[3], intset_limit(call))) call.changed(call[2], {'s', "sadd"});
+  if (target->insert(call[3], set_limits(call))) call.changed(call[2], {'s', "sadd"});
   call.reply.integer(1);
 }
 
@@ -183,9 +185,9 @@ enum class SetOperation : std::uint8_t { intersection, united, difference };
 
 Set combine(const Call& call, SetOperation operation, const std::vector<Set*>& sets) {
   Set result;
-  const std::size_t limit = intset_limit(call);
+  const SetLimits limits = set_limits(call);
   auto add = [&](std::string_view member) {
-    result.insert(member, limit);
+    result.insert(member, limits);
     return true;
   };
   switch (operation) {

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "kv/acl/permission.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/commands/collection.hpp"
-#include "kv/commands/command.hpp"
-#include "kv/commands/option_walk.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -217,7 +219,8 @@ void store(const Call& call, std::string_view key, const std::vector<std::option
   }
   if (!found.empty()) {
     List& list = make_list(call, key);
-    for (const auto& one : found) list.push(End::right, std::string_view(one ? *one : std::string_view()));
+    for (const auto& one : found)
+      list.push(End::right, std::string_view(one ? *one : std::string_view()), node_limit(call));
     call.changed(key);
   }
   call.reply.integer(static_cast<std::int64_t>(found.size()));

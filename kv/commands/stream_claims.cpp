@@ -8,9 +8,9 @@
 #include <limits>
 #include <string>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/streams.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

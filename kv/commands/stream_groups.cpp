@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <string>
 
+#include "kv/call/call.hpp"
+#include "kv/clients/blocking.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/commands/streams.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

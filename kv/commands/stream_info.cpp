@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <string>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/commands/streams.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

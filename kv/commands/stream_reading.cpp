@@ -9,9 +9,10 @@
 #include <limits>
 #include <string>
 
-#include "kv/commands/option_walk.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/commands/streams.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -73,10 +74,6 @@ class QueryParser {
   }
 
   bool take_timeout() {
-    if (call_.client.in_script) {
-      return fail("ERR " + std::string(up_to_zero(call_[0])) +
-                  " command is not allowed with BLOCK option from scripts");
-    }
     query_.waits = true;
     if (!call_.integer(walk_.value(), query_.timeout_ms, "ERR timeout is not an integer or out of range"))
       return false;
@@ -130,6 +127,18 @@ bool resolve_id(const Call& call, const ReadQuery& query, std::string_view word,
           "an empty result set.");
     }
     wanted.above = wanted.stream == nullptr ? StreamId{} : wanted.stream->last_id;
+    return true;
+  }
+  if (text == "+") {
+    if (query.grouped) {
+      return fail(
+          "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this "
+          "consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just "
+          "return "
+          "an empty result set.");
+    }
+    const bool some = wanted.stream != nullptr && wanted.stream->size() != 0;
+    wanted.above = some ? wanted.stream->newest().previous().value_or(StreamId{}) : StreamId{};
     return true;
   }
   if (text == ">") {
@@ -205,7 +214,7 @@ StreamConsumer& consumer_of(const Call& call, const ReadQuery& query, const Want
 // Advances the group to `id`.
 void advance(const Stream& stream, StreamGroup& group, StreamId id) {
   if (id <= group.last_id) return;
-  if (group.entries_read != StreamGroup::unknown && !stream.has_deleted_from(id)) {
+  if (group.entries_read != StreamGroup::unknown && !stream.has_deleted_from(group.last_id)) {
     ++group.entries_read;
   } else if (stream.entries_added != 0) {
     group.entries_read = stream.estimate_read(id);

@@ -2,10 +2,12 @@
 #include <cstdlib>
 #include <string>
 
+#include "kv/call/call.hpp"
+#include "kv/clients/notifications.hpp"
+#include "kv/command/usual_event.hpp"
 #include "kv/commands/streams.hpp"
-#include "kv/commands/usual_event.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/effects/effects.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <string>
 
-#include "kv/server/server.hpp"
+#include "kv/call/call.hpp"
+#include "kv/effects/effects.hpp"
 
 namespace weir::kv {
 

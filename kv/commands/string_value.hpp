@@ -1,7 +1,8 @@
 // Shared by the commands on strings, counters and bits.
 #pragma once
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv {
 

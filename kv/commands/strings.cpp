@@ -1,10 +1,11 @@
 // Strings: setting and reading whole values and parts of them.
 #include <algorithm>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/commands/expiry_option.hpp"
+#include "kv/commands/string_options.hpp"
 #include "kv/commands/string_value.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -31,60 +32,31 @@ bool fits_string(const Call& call, std::size_t size, std::size_t more) {
 
 namespace {
 
-enum class Exists : std::uint8_t { any, must, must_not };
-
-struct SetOptions {
-  Exists exists = Exists::any;
-  bool get = false;
-  bool keep_ttl = false;
-  bool expires = false;
-  ExpiryForm form{};
-  std::size_t time_at = 0;  // the argument with the time
-};
-
-// Parses the options of SET; false: syntax error.
-bool parse_set_options(const Call& call, SetOptions& options) {
-  for (std::size_t i = 3; i < call.count(); ++i) {
-    const std::string_view word = call[i];
-    ExpiryForm form{};
-    if (is_word(word, "NX") && options.exists != Exists::must) {
-      options.exists = Exists::must_not;
-    } else if (is_word(word, "XX") && options.exists != Exists::must_not) {
-      options.exists = Exists::must;
-    } else if (is_word(word, "GET")) {
-      options.get = true;
-    } else if (is_word(word, "KEEPTTL") && !options.expires) {
-      options.keep_ttl = true;
-    } else if (expiry_form(word, form) && i + 1 < call.count() && !options.keep_ttl &&
-               (!options.expires || (form.unit == options.form.unit && form.base == options.form.base))) {
-      options.expires = true;
-      options.form = form;
-      options.time_at = ++i;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
 void reply_text(const Call& call, const Record* record) {
   if (record == nullptr) return call.reply.null();
   call.reply.bulk(record->value.text());
 }
 
+// Whether the condition of SET holds for what the key holds.
+bool meets(const Call& call, const StringOptions& options, const Record* record) {
+  using enum StringOptions::Exists;
+  if (options.exists == must_not) return record == nullptr;
+  if (options.exists == must) return record != nullptr;
+  return options.equal_at == 0 || (record != nullptr && record->value.text() == call[options.equal_at]);
+}
+
 void set(const Call& call) {
-  SetOptions options;
-  if (call.count() > 3 && !parse_set_options(call, options)) return call.syntax_error();
+  StringOptions options;
+  if (call.count() > 3 && !parse_string_options(call, 3, OptionsFor::one_key, options))
+    return call.syntax_error();
   std::int64_t expires_at_ms = Record::never;
   if (options.expires && !expiry_time(call, options.time_at, options.form, expires_at_ms)) return;
   const std::string_view key = call[1];
   Record* record = call.write(key);
-  if (options.get) {
-    if (!call.typed(record, Type::string)) return;
-    reply_text(call, record);
-  }
-  if ((options.exists == Exists::must_not && record != nullptr) ||
-      (options.exists == Exists::must && record == nullptr)) {
+  const bool compares = options.equal_at != 0;
+  if ((options.get || compares) && !call.typed(record, Type::string)) return;
+  if (options.get) reply_text(call, record);
+  if (!meets(call, options, record)) {
     if (!options.get) call.reply.null();
     return;
   }
@@ -95,6 +67,9 @@ void set(const Call& call) {
     call.replay_as({"SET", key, call.arguments[2], "PXAT", expires_at_ms});
   } else if (!options.keep_ttl) {
     call.db.clear_expiry(*record);
+    if (compares) call.replay_as({"SET", key, call.arguments[2]});
+  } else if (compares) {
+    call.replay_as({"SET", key, call.arguments[2], "KEEPTTL"});
   }
   call.changed(key);
   if (expires_at_ms != Record::never) call.notify(key, expiry_set);
@@ -138,6 +113,15 @@ void getdel(const Call& call) {
   call.erase(call[1]);
 }
 
+void delete_if_equal(const Call& call) {
+  const Record* record = call.write(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  if (record == nullptr || record->value.text() != call[2]) return call.reply.integer(0);
+  call.replay_as({"DEL", call[1]});
+  call.erase(call[1]);
+  call.reply.integer(1);
+}
+
 void getset(const Call& call) {
   Record* record = call.read(call[1]);
   if (!call.typed(record, Type::string)) return;
@@ -178,48 +162,6 @@ void getex(const Call& call) {
     call.replay_as({"PERSIST", call[1]});
     call.changed(call[1], expiry_removed);
   }
-}
-
-void mget(const Call& call) {
-  call.reply.array(call.count() - 1);
-  for (std::size_t i = 1; i < call.count(); ++i) {
-    const Record* record = call.read(call[i]);
-    if (record == nullptr || record->value.type() != Type::string) {
-      call.reply.null();
-    } else {
-      call.reply.bulk(record->value.text());
-    }
-  }
-}
-
-void set_each(const Call& call) {
-  for (std::size_t i = 1; i < call.count(); i += 2) {
-    Record* record = call.write(call[i]);
-    store_text(call, record, call[i], call.arguments[i + 1]);
-    call.db.clear_expiry(*record);
-    call.changed(call[i]);
-  }
-}
-
-bool has_pairs(const Call& call) {
-  if (call.count() % 2 == 1) return true;
-  call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) + "' command");
-  return false;
-}
-
-void mset(const Call& call) {
-  if (!has_pairs(call)) return;
-  set_each(call);
-  call.reply.ok();
-}
-
-void msetnx(const Call& call) {
-  if (!has_pairs(call)) return;
-  for (std::size_t i = 1; i < call.count(); i += 2) {
-    if (call.write(call[i]) != nullptr) return call.reply.integer(0);
-  }
-  set_each(call);
-  call.reply.integer(1);
 }
 
 void append(const Call& call) {
@@ -294,16 +236,14 @@ std::span<const Command> string_commands() {
       {"psetex", 4, write | denyoom, 1, 1, 1, psetex, "string",
        "Sets a string and its time to live in milliseconds."},
       {"get", 2, readonly | fast, 1, 1, 1, get, "string", "Returns the string at a key."},
+      {"delifeq", 3, write | fast, 1, 1, 1, delete_if_equal, "string",
+       "Deletes a string if it is equal to another."},
       {"getdel", 2, write | fast, 1, 1, 1, getdel, "string",
        "Returns the string at a key and deletes the key."},
       {"getex", -2, write | fast, 1, 1, 1, getex, "string",
        "Returns the string at a key and sets its expiry."},
       {"getset", 3, write | denyoom | fast, 1, 1, 1, getset, "string",
        "Sets a string and returns the one before."},
-      {"mget", -2, readonly | fast, 1, -1, 1, mget, "string", "Returns the strings at several keys."},
-      {"mset", -3, write | denyoom, 1, -1, 2, mset, "string", "Sets the strings at several keys."},
-      {"msetnx", -3, write | denyoom, 1, -1, 2, msetnx, "string",
-       "Sets several strings unless one of the keys exists."},
       {"append", 3, write | denyoom | fast, 1, 1, 1, append, "string", "Appends to the string at a key."},
       {"strlen", 2, readonly | fast, 1, 1, 1, strlen, "string", "Returns the length of the string at a key."},
       {"setrange", 4, write | denyoom, 1, 1, 1, setrange, "string",

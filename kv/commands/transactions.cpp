@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <string>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/clients/watches.hpp"
+#include "kv/command/command.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

@@ -4,7 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv {
 

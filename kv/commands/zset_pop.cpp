@@ -1,9 +1,9 @@
 // Sorted sets: taking the lowest or highest members, at once or when there are some.
 #include <algorithm>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/collection.hpp"
 #include "kv/commands/multi_pop.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

@@ -1,9 +1,9 @@
 // Sorted sets: ranges by rank, score or bytes; returned, stored or removed.
 #include <algorithm>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/collection.hpp"
 #include "kv/commands/zset_interval.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

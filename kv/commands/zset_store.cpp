@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kv/call/call.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/commands/collection.hpp"
-#include "kv/commands/option_walk.hpp"
-#include "kv/number.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

@@ -2,11 +2,11 @@
 // zset_pop.cpp.
 #include <absl/container/flat_hash_set.h>
 
+#include "kv/call/call.hpp"
 #include "kv/commands/collection.hpp"
 #include "kv/commands/random_choice.hpp"
 #include "kv/commands/zset_adding.hpp"
 #include "kv/commands/zset_interval.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -107,12 +107,18 @@ void zmscore(const Call& call) {
 }
 
 void reply_rank(const Call& call, bool reverse) {
+  if (call.count() > 4)
+    return call.reply.error("ERR wrong number of arguments for '" + call.command.full_name() + "' command");
+  const bool with_score = call.count() == 4;
+  if (with_score && !is_word(call[3], "WITHSCORE")) return call.syntax_error();
   SortedSet* zset = nullptr;
   if (!read_as(call, call[1], zset)) return;
   const auto found = find_in(zset, call[2]);
-  if (!found) return call.reply.null();
+  if (!found) return with_score ? call.reply.null_array() : call.reply.null();
   const std::size_t rank = zset->rank(*found);
+  if (with_score) call.reply.array(2);
   call.reply.integer(static_cast<std::int64_t>(reverse ? zset->size() - 1 - rank : rank));
+  if (with_score) call.reply.real(found->score());
 }
 void zrank(const Call& call) { reply_rank(call, false); }
 void zrevrank(const Call& call) { reply_rank(call, true); }
@@ -189,8 +195,8 @@ std::span<const Command> zset_commands() {
       {"zcard", 2, look, 1, 1, 1, zcard, "sorted-set", "Returns the number of members."},
       {"zscore", 3, look, 1, 1, 1, zscore, "sorted-set", "Returns a member's score."},
       {"zmscore", -3, look, 1, 1, 1, zmscore, "sorted-set", "Returns several members' scores."},
-      {"zrank", 3, look, 1, 1, 1, zrank, "sorted-set", "Returns a member's rank from the lowest score."},
-      {"zrevrank", 3, look, 1, 1, 1, zrevrank, "sorted-set",
+      {"zrank", -3, look, 1, 1, 1, zrank, "sorted-set", "Returns a member's rank from the lowest score."},
+      {"zrevrank", -3, look, 1, 1, 1, zrevrank, "sorted-set",
        "Returns a member's rank from the highest score."},
       {"zcount", 4, look, 1, 1, 1, zcount, "sorted-set", "Counts members by score."},
       {"zlexcount", 4, look, 1, 1, 1, zlexcount, "sorted-set", "Counts members by their bytes."},

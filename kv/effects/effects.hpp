@@ -25,11 +25,11 @@
 #include <utility>
 #include <vector>
 
-#include "kv/effects/request_text.hpp"
-#include "kv/migration/keys_under_way.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/tracking.hpp"
-#include "kv/server/watches.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/tracking.hpp"
+#include "kv/clients/watches.hpp"
+#include "kv/core/keys_under_way.hpp"
+#include "kv/resp/request_text.hpp"
 #include "kv/store/keyspace.hpp"
 
 namespace weir::kv {

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <string>
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::cluster {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::cluster {
 

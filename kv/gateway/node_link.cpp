@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "kv/effects/request_text.hpp"
 #include "kv/gateway/reply_reader.hpp"
+#include "kv/resp/request_text.hpp"
 
 namespace weir::kv::cluster {
 

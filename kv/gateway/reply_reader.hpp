@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "kv/number.hpp"
 #include "kv/resp/reply_frame.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::cluster {
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <utility>
 
-#include "kv/effects/request_text.hpp"
+#include "kv/clients/client.hpp"
 #include "kv/gateway/error_reply.hpp"
-#include "kv/gateway/wrong_settings.hpp"
-#include "kv/server/client.hpp"
+#include "kv/resp/request_text.hpp"
+#include "kv/settings/wrong_settings.hpp"
 
 namespace weir::kv::cluster {
 
@@ -30,7 +30,7 @@ std::string taken_from(ReplyQueue& queue) {
 
 }  // namespace
 
-std::expected<void, std::string> pass_on_to_cluster(Server& server) {
+std::expected<void, std::string> pass_on_to_cluster(ServerParts& server) {
   if (std::string wrong = wrong_for_gateway(server.settings); !wrong.empty())
     return std::unexpected(std::move(wrong));
   if (server.settings.cluster_gateway.empty()) return {};
@@ -41,7 +41,7 @@ std::expected<void, std::string> pass_on_to_cluster(Server& server) {
   return {};
 }
 
-Router::Router(Server& server, NodeAddress seed)
+Router::Router(ServerParts& server, NodeAddress seed)
     : server_(server),
       seed_(std::move(seed)),
       reader_(*this, seed_),

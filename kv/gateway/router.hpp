@@ -36,14 +36,14 @@
 #include <vector>
 
 #include "cluster/redirect.hpp"
-#include "kv/gateway/gateway.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/core/gateway.hpp"
 #include "kv/gateway/lane.hpp"
 #include "kv/gateway/own_links.hpp"
 #include "kv/gateway/routing.hpp"
 #include "kv/gateway/slot_map.hpp"
 #include "kv/gateway/subscriber.hpp"
 #include "kv/gateway/topology_reader.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv::cluster {
 
@@ -51,7 +51,7 @@ using weir::cluster::Redirect;
 
 // Makes the server pass commands on to the cluster that its settings name, if they name one. The error says
 // which settings contradict that.
-std::expected<void, std::string> pass_on_to_cluster(Server& server);
+std::expected<void, std::string> pass_on_to_cluster(ServerParts& server);
 
 class Router final : public Gateway,
                      private NodeLink::Owner,
@@ -61,7 +61,7 @@ class Router final : public Gateway,
  public:
   static constexpr unsigned most_redirections = 5;
 
-  Router(Server& server, NodeAddress seed);
+  Router(ServerParts& server, NodeAddress seed);
   ~Router() override;
 
   bool execute(Client& client, Arguments words) override;
@@ -171,7 +171,7 @@ class Router final : public Gateway,
   void will_send(NodeLink& link);
   bool busy() const;
 
-  Server& server_;
+  ServerParts& server_;
   const NodeAddress seed_;
   Routing routing_;
   SlotMap map_;

@@ -2,11 +2,11 @@
 // joined into one (joined_replies.hpp), and SCAN, which visits one primary after another (scan_cursor.hpp).
 #include <utility>
 
-#include "kv/effects/request_text.hpp"
+#include "kv/clients/client.hpp"
 #include "kv/gateway/joined_replies.hpp"
 #include "kv/gateway/router.hpp"
 #include "kv/gateway/scan_cursor.hpp"
-#include "kv/server/client.hpp"
+#include "kv/resp/request_text.hpp"
 
 namespace weir::kv::cluster {
 

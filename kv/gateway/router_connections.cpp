@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "kv/acl/user.hpp"
-#include "kv/effects/request_text.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/client.hpp"
 #include "kv/gateway/error_reply.hpp"
 #include "kv/gateway/router.hpp"
-#include "kv/number.hpp"
-#include "kv/server/client.hpp"
+#include "kv/resp/request_text.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::cluster {
 

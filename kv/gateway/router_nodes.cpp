@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "kv/clients/client.hpp"
+#include "kv/endpoints/dialler.hpp"
 #include "kv/gateway/error_reply.hpp"
 #include "kv/gateway/router.hpp"
-#include "kv/server/client.hpp"
 
 namespace weir::kv::cluster {
 

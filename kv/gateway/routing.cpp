@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cluster/key_slot.hpp"
-#include "kv/commands/key_specs.hpp"
-#include "kv/commands/option_walk.hpp"
+#include "kv/command/key_specs.hpp"
+#include "kv/command/option_walk.hpp"
 #include "kv/gateway/scan_cursor.hpp"
 
 namespace weir::kv::cluster {

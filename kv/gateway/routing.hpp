@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv::cluster {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "kv/commands/cursor.hpp"
+#include "kv/command/cursor.hpp"
 
 namespace weir::kv::cluster {
 

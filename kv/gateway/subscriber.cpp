@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "kv/effects/request_text.hpp"
 #include "kv/gateway/error_reply.hpp"
 #include "kv/gateway/reply_reader.hpp"
+#include "kv/resp/request_text.hpp"
 
 namespace weir::kv::cluster {
 

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "cluster/redirect.hpp"
+#include "kv/clients/pubsub.hpp"
 #include "kv/gateway/link_user.hpp"
-#include "kv/server/pubsub.hpp"
 
 namespace weir::kv::cluster {
 

@@ -4,9 +4,11 @@
 #include <deque>
 #include <utility>
 
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
 #include "kv/migration/migration.hpp"
 #include "kv/migration/migrations.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv::migration {
 
@@ -18,7 +20,7 @@ constexpr std::int64_t next_step_ms = 100;
 
 class AllMigrations final : public Migrations, private Links, private TargetLink::User {
  public:
-  explicit AllMigrations(Server& server) : server_(server) {}
+  explicit AllMigrations(ServerParts& server) : server_(server) {}
 
   bool prepare(Client& client, Order order) override;
   void start(Client& client) override;
@@ -46,7 +48,7 @@ class AllMigrations final : public Migrations, private Links, private TargetLink
   void all_sent(TargetLink&) override {}
   void link_failed(TargetLink& link, TargetLink::Failure) override;
 
-  Server& server_;
+  ServerParts& server_;
   absl::flat_hash_map<Client*, std::unique_ptr<Migration>> running_;
   std::deque<Kept> kept_;  // those that came back first are first
   // Until nothing refers to them.
@@ -148,7 +150,7 @@ void AllMigrations::shut_down() {
 
 }  // namespace
 
-std::unique_ptr<Migrations> make_migrations(Server& server) {
+std::unique_ptr<Migrations> make_migrations(ServerParts& server) {
   return std::make_unique<AllMigrations>(server);
 }
 

@@ -5,8 +5,12 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "kv/call/call.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/core/keys_under_way.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/rdb/dump_payload.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv::migration {
 
@@ -18,7 +22,7 @@ std::string as_error_of_target(std::string_view line) {
 
 }  // namespace
 
-Migration::Migration(Server& server, Client& client, Links& links, Order order, Done done)
+Migration::Migration(ServerParts& server, Client& client, Links& links, Order order, Done done)
     : server_(server),
       client_(client),
       links_(links),
@@ -124,9 +128,7 @@ void Migration::all_sent(TargetLink&) {
   asio::post(server_.io, [this, &server = server_, here = std::weak_ptr(here_)] {
     if (here.expired() || over_) return;
     sends_soon_ = false;
-    server.refresh_time();
-    send_some();
-    server.end_round();
+    server.handle([this] { send_some(); });
   });
 }
 

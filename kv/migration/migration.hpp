@@ -38,7 +38,7 @@ class Migration final : private TargetLink::User {
   // `done` is called once, when the client can be answered: empty, or an error.
   using Done = std::function<void(const std::string& error)>;
 
-  Migration(Server& server, Client& client, Links& links, Order order, Done done);
+  Migration(ServerParts& server, Client& client, Links& links, Order order, Done done);
 
   // Whether no key is under way for another client; otherwise nothing has begun.
   bool claim();
@@ -73,7 +73,7 @@ class Migration final : private TargetLink::User {
   void finish();
   Login login() const { return {order_.host, order_.port, order_.user, order_.password}; }
 
-  Server& server_;
+  ServerParts& server_;
   Client& client_;
   Links& links_;
   const Order order_;

@@ -9,7 +9,7 @@
 
 namespace weir::kv {
 class Client;
-class Server;
+class ServerParts;
 }  // namespace weir::kv
 
 namespace weir::kv::migration {
@@ -44,6 +44,6 @@ class Migrations {
   virtual void shut_down() = 0;
 };
 
-std::unique_ptr<Migrations> make_migrations(Server& server);
+std::unique_ptr<Migrations> make_migrations(ServerParts& server);
 
 }  // namespace weir::kv::migration

@@ -2,11 +2,12 @@
 
 #include <utility>
 
-#include "kv/server/server.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/endpoints/dialler.hpp"
 
 namespace weir::kv::migration {
 
-TargetLink::TargetLink(Server& server, Login login)
+TargetLink::TargetLink(ServerParts& server, Login login)
     : server_(server), login_(std::move(login)), output_(server.blocks) {}
 
 TargetLink::~TargetLink() {
@@ -15,9 +16,10 @@ TargetLink::~TargetLink() {
 }
 
 void TargetLink::dial() {
-  auto begun = server_.dialler.dial_node(
-      login_.host, login_.port,
-      [this](Opened<std::unique_ptr<Connection>> outcome) { dialled(std::move(outcome)); });
+  auto begun = server_.dialler.dial_node(login_.host, login_.port,
+                                         [this](Opened<std::unique_ptr<Connection>> outcome) {
+                                           server_.handle([&] { dialled(std::move(outcome)); });
+                                         });
   if (!begun) {
     server_.log(LogLevel::warning, "MIGRATE to " + login_.host + ": " + begun.error());
     return fail(Failure::connecting);
@@ -26,7 +28,6 @@ void TargetLink::dial() {
 }
 
 void TargetLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
-  server_.refresh_time();
   if (outcome) {
     connection_ = std::move(*outcome);
     connection_->start(*this);
@@ -35,7 +36,6 @@ void TargetLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
     server_.log(LogLevel::verbose, "MIGRATE to " + login_.host + ": " + outcome.error());
     fail(Failure::connecting);
   }
-  server_.end_round();
 }
 
 void TargetLink::received(std::span<const char> bytes) {

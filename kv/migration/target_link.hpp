@@ -14,7 +14,7 @@
 #include "kv/net/dialling.hpp"
 
 namespace weir::kv {
-class Server;
+class ServerParts;
 }
 
 namespace weir::kv::migration {
@@ -44,7 +44,7 @@ class TargetLink final : private Session {
     ~User() = default;
   };
 
-  TargetLink(Server& server, Login login);
+  TargetLink(ServerParts& server, Login login);
   ~TargetLink() override;
 
   const Login& login() const { return login_; }
@@ -76,7 +76,7 @@ class TargetLink final : private Session {
   void dialled(Opened<std::unique_ptr<Connection>> outcome);
   void fail(Failure failure);
 
-  Server& server_;
+  ServerParts& server_;
   const Login login_;
   User* user_ = nullptr;
   std::unique_ptr<Dialling> dialling_;

@@ -14,8 +14,8 @@
 #include <functional>
 #include <memory>
 
+#include "kv/counting/cycles.hpp"
 #include "kv/persistence/snapshot_file.hpp"
-#include "kv/server/cycles.hpp"
 
 namespace weir::kv {
 

@@ -8,14 +8,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kv/number.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/core/restored.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
 #include "kv/rdb/file_source.hpp"
-#include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/restored.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 #include "transport/owned_fd.hpp"
 
 namespace weir::kv {
@@ -24,7 +23,7 @@ namespace {
 
 class StoreTarget final : public rdb::Target {
  public:
-  StoreTarget(Server& server, Expired expired, Existing existing, const std::function<bool()>& go_on)
+  StoreTarget(ServerParts& server, Expired expired, Existing existing, const std::function<bool()>& go_on)
       : server_(server),
         expired_(expired),
         existing_(existing),
@@ -89,18 +88,17 @@ class StoreTarget final : public rdb::Target {
     const auto databases = static_cast<std::int64_t>(server_.databases.size());
     const int database =
         stream_database_ < databases ? static_cast<int>(std::max<std::int64_t>(stream_database_, -1)) : -1;
-    server_.replication->restore_history({history_, position_, database});
+    server_.restore_history({history_, position_, database});
   }
 
  private:
   // Replicas may have the same history, and expect a DEL of each key that expires from here on.
   bool has_place_in_history() const {
-    return existing_ == Existing::refused && !server_.settings.appendonly &&
-           !server_.replication->history().kept() && history_.size() == repl::History::id_size &&
-           position_ >= 0;
+    return existing_ == Existing::refused && !server_.settings.appendonly && !server_.history.kept() &&
+           history_.size() == repl::History::id_size && position_ >= 0;
   }
 
-  Server& server_;
+  ServerParts& server_;
   LoadingReport report_{server_};
   Expired expired_;
   Existing existing_;
@@ -127,8 +125,8 @@ void LoadingReport::tell() {
                                     " %, " + std::to_string(server_.loaded.keys) + " keys");
 }
 
-std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
-                                                            Expired expired,
+std::expected<SnapshotRead, std::string> load_snapshot_file(ServerParts& server, int fd,
+                                                            const std::string& path, Expired expired,
                                                             const std::function<bool()>& go_on,
                                                             Existing existing) {
   rdb::FileSource source(fd);
@@ -143,7 +141,7 @@ std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int 
   return SnapshotRead{LoadResult::loaded, *done};
 }
 
-std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on,
+std::expected<LoadResult, std::string> load_snapshot(ServerParts& server, const std::function<bool()>& go_on,
                                                      Existing existing) {
   const std::string path = server.settings.dir + '/' + server.settings.dbfilename;
   const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

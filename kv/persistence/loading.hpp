@@ -11,16 +11,16 @@
 
 namespace weir::kv {
 
-class Server;
+class ServerParts;
 
 // Logs the progress every few seconds.
 class LoadingReport {
  public:
-  explicit LoadingReport(Server& server) : server_(server) {}
+  explicit LoadingReport(ServerParts& server) : server_(server) {}
   void tell();
 
  private:
-  Server& server_;
+  ServerParts& server_;
   std::int64_t reported_ms_ = 0;
 };
 
@@ -40,14 +40,14 @@ struct SnapshotRead {
 
 // Reads from the current position of an open file. The server is `loading`, and
 // its progress is updated.
-std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
-                                                            Expired expired,
+std::expected<SnapshotRead, std::string> load_snapshot_file(ServerParts& server, int fd,
+                                                            const std::string& path, Expired expired,
                                                             const std::function<bool()>& go_on,
                                                             Existing existing = Existing::refused);
 
 // Reads the file that the settings name. `go_on` is called every few milliseconds; returning false stops. The
 // error tells an administrator what is wrong; what was read until then stays.
-std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on,
+std::expected<LoadResult, std::string> load_snapshot(ServerParts& server, const std::function<bool()>& go_on,
                                                      Existing existing = Existing::refused);
 
 }  // namespace weir::kv

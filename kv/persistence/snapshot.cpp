@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "kv/core/restored.hpp"
+#include "kv/core/server_common.hpp"
 #include "kv/effects/effects.hpp"
-#include "kv/heap.hpp"
 #include "kv/rdb/value_encoder.hpp"
 #include "kv/scripts/functions.hpp"
-#include "kv/server/restored.hpp"
-#include "kv/server/server_common.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 
@@ -29,9 +29,10 @@ void put_place_in_history(const SnapshotSource& source, Snapshot::Use use, rdb::
 
 }  // namespace
 
-Snapshot::Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink)
+Snapshot::Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink, rdb::Dialect dialect)
     : source_(source),
       sink_(std::move(sink)),
+      dialect_(dialect),
       walk_(number, source.server.databases, source.server.changes_data, source.server.lazy_free,
             [this](int database, const Record& record) { put(database, record); }) {
   begin(use);
@@ -41,7 +42,11 @@ void Snapshot::begin(Use use) {
   // Older versions of Redis refuse a whole file rather than fail in its midst.
   const bool field_times = std::ranges::any_of(source_.server.databases,
                                                [](const auto& db) { return db->hashes_with_times() != 0; });
-  rdb::put_header(chunk_, field_times ? rdb::version_with_field_times : rdb::version_written);
+  if (field_times && dialect_ == rdb::Dialect::valkey) {
+    rdb::put_header_of_valkey(chunk_);
+  } else {
+    rdb::put_header(chunk_, field_times ? rdb::version_with_field_times : rdb::version_written);
+  }
   chunk_.put_aux("redis-ver", WEIR_REDIS_VERSION);
   chunk_.put_aux("redis-bits", "64");
   chunk_.put_aux("ctime", std::to_string(source_.server.now_ms / 1000));
@@ -87,9 +92,9 @@ void Snapshot::put(int database, const Record& record) {
     chunk_.put_opcode(rdb::Opcode::frequency);
     chunk_.put_byte(*about.frequency);
   }
-  chunk_.put_type(rdb::type_of(record.value));
+  chunk_.put_type(rdb::type_of(record.value, dialect_));
   chunk_.put_text(record.key());
-  rdb::put_value(chunk_, record.value);
+  rdb::put_value(chunk_, record.value, dialect_);
   if (chunk_.size() >= chunk_size) hand_over();
 }
 

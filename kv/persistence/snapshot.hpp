@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "kv/rdb/encoded.hpp"
+#include "kv/rdb/format.hpp"
 #include "kv/store/snapshot_walk.hpp"
 
 namespace weir::kv {
@@ -31,7 +32,8 @@ class Snapshot {
   // The purpose, which the header states.
   enum class Use : std::uint8_t { file, append_only_base, replica };
 
-  Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink);
+  Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink,
+           rdb::Dialect dialect = rdb::Dialect::redis);
 
   // Encodes a few more records; returns false once the sink has everything.
   bool step();
@@ -51,6 +53,7 @@ class Snapshot {
 
   SnapshotSource source_;
   Sink sink_;
+  rdb::Dialect dialect_;
   rdb::Encoded chunk_;
   int database_ = -1;  // the last one selected
   std::uint64_t keys_done_ = 0;

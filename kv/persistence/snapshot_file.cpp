@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "kv/heap.hpp"
 #include "kv/rdb/checksum.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "kv/persistence/disk.hpp"
+#include "kv/core/disk.hpp"
 #include "kv/rdb/encoded.hpp"
 
 namespace weir::kv {

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <utility>
 
+#include "kv/core/gateway.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 #include "kv/effects/effects.hpp"
-#include "kv/gateway/gateway.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
 
 namespace weir::kv {
 
@@ -46,9 +46,7 @@ Snapshots::Outcome Snapshots::start() {
       std::make_unique<BackgroundSnapshot>(server_.io, server_.cycle_rate, choice(), [this](Outcome outcome) {
         const auto running = std::exchange(running_, nullptr);
         running->snapshot.reset();
-        server_.refresh_time();
-        ended(std::move(outcome), running->changes_before, running->began_s);
-        whole_.end_round();
+        whole_.handle([&] { ended(std::move(outcome), running->changes_before, running->began_s); });
       });
   Running& running = *running_;
   running.snapshot =

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "kv/persistence/background_snapshot.hpp"
-#include "kv/persistence/save_points.hpp"
 #include "kv/persistence/snapshot.hpp"
+#include "kv/settings/save_points.hpp"
 
 namespace weir::kv {
 

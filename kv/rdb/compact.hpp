@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "kv/number.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::rdb {
 

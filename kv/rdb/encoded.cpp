@@ -8,9 +8,9 @@
 #include <cstring>
 #include <limits>
 
-#include "kv/heap.hpp"
-#include "kv/number.hpp"
 #include "kv/rdb/checksum.hpp"
+#include "kv/text/heap.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::rdb {
 
@@ -138,11 +138,18 @@ void Encoded::finish(Compression compression, std::string& out) const {
   out.append(all.substr(done));
 }
 
-void put_header(Encoded& out, int version) {
+namespace {
+
+void put_name_and_version(Encoded& out, std::string_view name, int version) {
   const std::string number = std::to_string(version);
-  out.put_raw(magic);
-  out.put_raw(std::string(header_size - magic.size() - number.size(), '0') + number);
+  out.put_raw(name);
+  out.put_raw(std::string(header_size - name.size() - number.size(), '0') + number);
 }
+
+}  // namespace
+
+void put_header(Encoded& out, int version) { put_name_and_version(out, magic, version); }
+void put_header_of_valkey(Encoded& out) { put_name_and_version(out, magic_of_valkey, first_of_valkey); }
 
 std::string end_of_file(std::uint64_t sum, bool with_checksum) {
   std::string out(1, static_cast<char>(Opcode::end));

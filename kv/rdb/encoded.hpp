@@ -52,6 +52,7 @@ class Encoded {
 
 // The header of a file.
 void put_header(Encoded& out, int version = version_written);
+void put_header_of_valkey(Encoded& out);
 // The end of a file. `sum` is the checksum of everything before; it is extended by the end's opcode.
 std::string end_of_file(std::uint64_t sum, bool with_checksum);
 

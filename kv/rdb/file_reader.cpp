@@ -1,13 +1,12 @@
 #include "kv/rdb/file_reader.hpp"
 
-#include "kv/number.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::rdb {
 
 namespace {
 
 constexpr int first_with_checksum = 5;
-constexpr std::string_view valkey_magic = "VALKEY";  // since Valkey 9; three digits follow
 
 class FileReading {
  public:
@@ -37,7 +36,7 @@ class FileReading {
   void header() {
     const std::string_view bytes = in_.raw(header_size);
     if (in_.failed()) return;
-    const std::string_view name = bytes.starts_with(valkey_magic) ? valkey_magic : magic;
+    const std::string_view name = bytes.starts_with(magic_of_valkey) ? magic_of_valkey : magic;
     // Four digits, with leading zeros.
     std::string_view digits = bytes.substr(name.size());
     while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);

@@ -12,6 +12,11 @@ inline constexpr int newest_version = 12;   // Redis 7.4's
 inline constexpr int first_of_valkey = 80;  // Valkey 9's; it uses no version between
 inline constexpr int version_with_field_times = 12;
 inline constexpr std::string_view magic = "REDIS";
+inline constexpr std::string_view magic_of_valkey = "VALKEY";  // since Valkey 9; three digits follow
+
+// Redis 7.4 and Valkey 9 each have a form of their own for hashes whose fields expire, and do not read the
+// other's. Everything else both read.
+enum class Dialect : std::uint8_t { redis, valkey };
 inline constexpr std::size_t header_size = 9;  // the magic and four digits
 
 enum class ValueType : std::uint8_t {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "kv/number.hpp"
 #include "kv/rdb/checksum.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::rdb {
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <memory>
 
-#include "kv/number.hpp"
 #include "kv/rdb/listpack.hpp"
 #include "kv/rdb/stream_value.hpp"
 #include "kv/rdb/ziplist.hpp"
@@ -11,6 +10,7 @@
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/zset.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::rdb {
 
@@ -34,9 +34,9 @@ class PlainTexts {
 };
 
 template <class Elements>
-bool take_all(Reader& in, Elements elements, List& list) {
+bool take_all(Reader& in, Elements elements, List& list, const Limits& limits) {
   std::string_view element;
-  while (elements.next(element)) list.push(End::right, element);
+  while (elements.next(element)) list.push(End::right, element, limits.list);
   if (elements.broken()) in.corrupt("a list's bytes are damaged");
   return !in.failed();
 }
@@ -45,7 +45,7 @@ template <class Elements>
 bool take_all(Reader& in, Elements elements, Set& set, const Limits& limits) {
   std::string_view element;
   while (elements.next(element)) {
-    if (!set.insert(element, limits.most_integers)) {
+    if (!set.insert(element, limits.set)) {
       in.corrupt("a set has a member twice");
       return false;
     }
@@ -126,7 +126,7 @@ bool take_intset(Reader& in, Set& set, const Limits& limits) {
     std::memcpy(&value, bytes.data() + at, width);
     const unsigned unused = 64 - 8 * width;
     value = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >> unused;
-    if (!set.insert(format_int(value, text), limits.most_integers)) {
+    if (!set.insert(format_int(value, text), limits.set)) {
       in.corrupt("a set has a member twice");
       return false;
     }
@@ -135,29 +135,29 @@ bool take_intset(Reader& in, Set& set, const Limits& limits) {
 }
 
 // Lists since Redis 3.2: a sequence of nodes, each a compact sequence or one large element.
-bool take_nodes(Reader& in, ValueType type, List& list) {
+bool take_nodes(Reader& in, ValueType type, List& list, const Limits& limits) {
   for (std::uint64_t left = in.length(); left > 0 && !in.failed(); --left) {
     std::uint64_t form = node_packed;
     if (type == ValueType::list_of_listpacks) form = in.length();
     const std::string_view bytes = in.text();
     if (in.failed()) return false;
     if (form == node_plain) {
-      list.push(End::right, bytes);
+      list.push(End::right, bytes, limits.list);
     } else if (form != node_packed) {
       in.corrupt("a list has a node of unknown form");
     } else if (type == ValueType::list_of_listpacks) {
-      take_all(in, Listpack(bytes), list);
+      take_all(in, Listpack(bytes), list, limits);
     } else {
-      take_all(in, Ziplist(bytes), list);
+      take_all(in, Ziplist(bytes), list, limits);
     }
   }
   return !in.failed();
 }
 
-bool take_list(Reader& in, ValueType type, List& list) {
-  if (type == ValueType::list) return take_all(in, PlainTexts(in, in.length()), list);
-  if (type == ValueType::list_ziplist) return take_all(in, Ziplist(in.text()), list);
-  return take_nodes(in, type, list);
+bool take_list(Reader& in, ValueType type, List& list, const Limits& limits) {
+  if (type == ValueType::list) return take_all(in, PlainTexts(in, in.length()), list, limits);
+  if (type == ValueType::list_ziplist) return take_all(in, Ziplist(in.text()), list, limits);
+  return take_nodes(in, type, list, limits);
 }
 
 bool take_set(Reader& in, ValueType type, Set& set, const Limits& limits) {
@@ -272,7 +272,7 @@ std::optional<Value> read_value(Reader& in, ValueType type, const Limits& limits
     case ValueType::list_of_ziplists:
     case ValueType::list_of_listpacks: {
       List list;
-      if (!take_list(in, type, list)) return std::nullopt;
+      if (!take_list(in, type, list, limits)) return std::nullopt;
       return Value(std::move(list));
     }
     case ValueType::set:

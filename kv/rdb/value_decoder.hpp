@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "kv/rdb/reader.hpp"
+#include "kv/store/list_node.hpp"
+#include "kv/store/set.hpp"
 #include "kv/store/small_limits.hpp"
 #include "kv/store/value.hpp"
 
@@ -13,7 +15,8 @@ namespace weir::kv::rdb {
 struct Limits {
   SmallLimits hash{512, 64};
   SmallLimits zset{128, 64};
-  std::size_t most_integers = 512;
+  SetLimits set;
+  NodeLimit list;
 };
 
 // Nothing if the reader has failed. A collection may be empty: see may_be_kept().

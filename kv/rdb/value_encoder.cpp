@@ -32,9 +32,20 @@ void put_timed_hash(Encoded& out, const Hash& hash) {
   });
 }
 
+// Each field's time comes behind it, -1 if it stays.
+void put_hash_of_valkey(Encoded& out, const Hash& hash) {
+  out.put_length(hash.size());
+  hash.for_each_stored([&](std::string_view field, std::string_view text) {
+    const std::int64_t at_ms = hash.time_of(field);
+    out.put_text(field);
+    out.put_text(text);
+    out.put_milliseconds(at_ms == FieldTimes::never ? -1 : at_ms);
+  });
+}
+
 }  // namespace
 
-ValueType type_of(const Value& value) {
+ValueType type_of(const Value& value, Dialect dialect) {
   switch (value.type()) {
     case Type::string:
       break;
@@ -43,7 +54,8 @@ ValueType type_of(const Value& value) {
     case Type::set:
       return ValueType::set;
     case Type::hash:
-      return value.hash().times() == nullptr ? ValueType::hash : ValueType::hash_timed;
+      if (value.hash().times() == nullptr) return ValueType::hash;
+      return dialect == Dialect::valkey ? ValueType::hash_of_valkey : ValueType::hash_timed;
     case Type::zset:
       return ValueType::zset;
     case Type::stream:
@@ -52,12 +64,13 @@ ValueType type_of(const Value& value) {
   return ValueType::string;
 }
 
-void put_value(Encoded& out, const Value& value) {
+void put_value(Encoded& out, const Value& value, Dialect dialect) {
   if (value.type() == Type::string) return out.put_text(value.text().view());
   if (value.type() == Type::stream) return put_stream(out, value.stream());
   if (value.type() == Type::hash) {
     const Hash& hash = value.hash();
-    return hash.times() == nullptr ? put_hash(out, hash) : put_timed_hash(out, hash);
+    if (hash.times() == nullptr) return put_hash(out, hash);
+    return dialect == Dialect::valkey ? put_hash_of_valkey(out, hash) : put_timed_hash(out, hash);
   }
   out.put_length(value.elements());
   switch (value.type()) {

@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
-#include "kv/server/server.hpp"
-#include "kv/server/unconnected_client.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/unconnected_client.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/store/nothing_expires.hpp"
 
 namespace weir::kv::repl {
@@ -30,7 +32,7 @@ bool says_nothing(std::string_view name) { return is_word(name, "ping") || is_wo
 
 }  // namespace
 
-Applier::Applier(Server& server, int database)
+Applier::Applier(ServerParts& server, int database)
     : server_(server), client_(make_unconnected_client(server, server, "primary")) {
   server.access.reset(*client_);
   client_->let_in();  // an administrator chose the primary

@@ -15,12 +15,12 @@
 #include <string_view>
 #include <utility>
 
+#include "kv/clients/client.hpp"
 #include "kv/replication/request_frame.hpp"
 #include "kv/resp/request.hpp"
-#include "kv/server/client.hpp"
 
 namespace weir::kv {
-class Server;
+class ServerParts;
 }
 
 namespace weir::kv::repl {
@@ -35,7 +35,7 @@ class Applier {
   };
 
   // `database` is the one selected; -1: the first.
-  Applier(Server& server, int database);
+  Applier(ServerParts& server, int database);
   ~Applier();
 
   // `input` starts after the last applied byte.
@@ -54,7 +54,7 @@ class Applier {
   bool run(Arguments words);
   bool fail(std::string why);
 
-  Server& server_;
+  ServerParts& server_;
   std::unique_ptr<Client> client_;
   RequestFrame frame_;
   RequestParser parser_;

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <utility>
 
+#include "kv/clients/client.hpp"
+#include "kv/clients/client_pause.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 #include "kv/replication/replicas.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/client_pause.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
 
 namespace weir::kv::repl {
 
@@ -72,9 +72,7 @@ void Failover::look_after(Clock::duration wait) {
   timer_.expires_after(wait);
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled || !under_way()) return;
-    server_.refresh_time();
-    look();
-    whole_.end_round();
+    whole_.handle([this] { look(); });
   });
 }
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "kv/replication/primary.hpp"
+#include "kv/core/primary.hpp"
 
 namespace weir::kv {
 class Client;

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "hash/keyed.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/core/history.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/counting/cycles.hpp"
 #include "kv/rdb/checksum.hpp"
-#include "kv/replication/history.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/cycles.hpp"
-#include "kv/server/server_common.hpp"
 
 namespace weir::kv::repl {
 
@@ -34,12 +34,15 @@ FullSync::FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client
     : server_(source.server),
       to_(std::move(to)),
       mark_(unforeseeable_mark(server_.random())),
-      snapshot_(source, walk, Snapshot::Use::replica, [this](const rdb::Encoded& chunk) {
-        bytes_.clear();
-        chunk.finish(rdb::Compression::none, bytes_);
-        if (server_.settings.rdbchecksum) sum_ = rdb::checksum(sum_, bytes_);
-        spool_ ? spool_->add(bytes_) : send(bytes_);
-      }) {
+      snapshot_(
+          source, walk, Snapshot::Use::replica,
+          [this](const rdb::Encoded& chunk) {
+            bytes_.clear();
+            chunk.finish(rdb::Compression::none, bytes_);
+            if (server_.settings.rdbchecksum) sum_ = rdb::checksum(sum_, bytes_);
+            spool_ ? spool_->add(bytes_) : send(bytes_);
+          },
+          to_.front()->replica->reads_valkey ? rdb::Dialect::valkey : rdb::Dialect::redis) {
   if (to_.front()->replica->takes_end_mark) {
     send("$EOF:" + mark_ + "\r\n");
   } else {

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "kv/heap.hpp"
 #include "kv/persistence/snapshot.hpp"
 #include "kv/replication/snapshot_spool.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 class Client;
@@ -28,7 +28,7 @@ namespace weir::kv::repl {
 class FullSync {
  public:
   // `walk` is the number of the walk through the databases (Snapshots::lend_walk). The clients
-  // are replicas that wait; either all of them take an end mark, or none does.
+  // are replicas that wait, all of the same form.
   FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client*> to);
 
   // Works for half a millisecond. Returns how many microseconds to pause before the next turn; nullopt once

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "kv/effects/request_text.hpp"
-#include "kv/number.hpp"
-#include "kv/replication/history.hpp"
+#include "kv/core/history.hpp"
+#include "kv/resp/request_text.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::repl {
 
@@ -52,6 +52,11 @@ void Greeting::next() {
       step_ = Step::abilities;
       return say({"REPLCONF", "capa", "eof", "capa", "psync2"});
     case Step::abilities:
+      // Valkey 9 sends hashes whose fields expire only to those who can read its snapshots. Others do not
+      // know the word, and their error changes nothing.
+      step_ = Step::version;
+      return say({"REPLCONF", "version", "9.0.0"});
+    case Step::version:
       step_ = Step::psync;
       if (self_.history.empty()) return say({"PSYNC", "?", "-1"});
       if (self_.failover) return say({"PSYNC", self_.history, self_.position + 1, "FAILOVER"});

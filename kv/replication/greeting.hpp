@@ -49,7 +49,7 @@ class Greeting {
   std::int64_t position() const { return position_; }
 
  private:
-  enum class Step : std::uint8_t { begin, ping, auth, port, address, abilities, psync };
+  enum class Step : std::uint8_t { begin, ping, auth, port, address, abilities, version, psync };
 
   void next();
   Outcome answer_to_psync(std::string_view line);

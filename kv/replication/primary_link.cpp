@@ -5,10 +5,12 @@
 #include <chrono>
 #include <utility>
 
-#include "kv/aof/kept.hpp"
-#include "kv/number.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/core/kept.hpp"
+#include "kv/endpoints/dialler.hpp"
+#include "kv/endpoints/listeners.hpp"
 #include "kv/replication/replication.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::repl {
 
@@ -19,15 +21,16 @@ constexpr std::int64_t rest_us = 5000;
 constexpr std::string_view already_primary = "PSYNC FAILOVER can't be sent to a master.";
 constexpr std::size_t kept_capacity = std::size_t{64} << 10;
 
-std::uint16_t announced_port(const Server& server) {
+std::uint16_t announced_port(const ServerParts& server) {
   if (server.settings.replica_announce_port != 0)
     return static_cast<std::uint16_t>(server.settings.replica_announce_port);
-  return server.port(server.settings.tls_replication && server.settings.tls_port != 0 ? "tls" : "tcp");
+  return server.listeners.port_of_type(
+      server.settings.tls_replication && server.settings.tls_port != 0 ? "tls" : "tcp");
 }
 
 }  // namespace
 
-PrimaryLink::PrimaryLink(Server& server, History& history, PrimaryAddress address)
+PrimaryLink::PrimaryLink(ServerParts& server, History& history, PrimaryAddress address)
     : Primary(std::move(address)),
       server_(server),
       history_(history),
@@ -36,12 +39,12 @@ PrimaryLink::PrimaryLink(Server& server, History& history, PrimaryAddress addres
   down_since_ms_ = server.steady_ms;
 }
 
-void follow_primary(Server& server, PrimaryAddress address) {
+void follow_primary(ServerParts& server, PrimaryAddress address) {
   Replication& replication = *server.replication;
   replication.follow(std::make_unique<PrimaryLink>(server, replication.history(), std::move(address)));
 }
 
-void follow_configured_primary(Server& server) {
+void follow_configured_primary(ServerParts& server) {
   const std::string& primary = server.settings.replicaof;
   const std::size_t blank = primary.rfind(' ');
   if (blank == std::string::npos) return;
@@ -59,19 +62,16 @@ std::int64_t PrimaryLink::read_position() const {
 void PrimaryLink::dial() {
   stage_ = Stage::dials;
   heard_ms_ = server_.steady_ms;
-  auto begun = server_.dialler.dial_primary(
-      address_.host, address_.port,
-      [this](Opened<std::unique_ptr<Connection>> outcome) { dialled(std::move(outcome)); });
+  auto begun = server_.dialler.dial_primary(address_.host, address_.port,
+                                            [this](Opened<std::unique_ptr<Connection>> outcome) {
+                                              server_.handle([&] { dialled(std::move(outcome)); });
+                                            });
   if (!begun) return break_off(begun.error());
   dialling_ = std::move(*begun);
 }
 
 void PrimaryLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
-  server_.refresh_time();
-  if (!outcome) {
-    break_off("cannot connect: " + outcome.error());
-    return server_.end_round();
-  }
+  if (!outcome) return break_off("cannot connect: " + outcome.error());
   stage_ = Stage::greets;
   heard_ms_ = server_.steady_ms;
   connection_ = std::move(*outcome);
@@ -82,7 +82,6 @@ void PrimaryLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
                                    server_.replication->failover().in_progress() && !took_over_});
   connection_->start(*this);
   send(greeting_->say());
-  server_.end_round();
 }
 
 void PrimaryLink::send(std::string_view bytes) {
@@ -125,10 +124,10 @@ void PrimaryLink::work_soon(std::int64_t us) {
   work_timer_.async_wait([this, here = std::weak_ptr(here_)](const std::error_code& cancelled) {
     if (cancelled || here.expired()) return;
     works_soon_ = false;
-    server_.refresh_time();
-    work();
-    if (connection_ != nullptr) connection_->flush();  // it may have an appetite again
-    server_.end_round();
+    server_.handle([this] {
+      work();
+      if (connection_ != nullptr) connection_->flush();  // it may have an appetite again
+    });
   });
 }
 

@@ -22,12 +22,12 @@
 #include <string_view>
 #include <vector>
 
+#include "kv/core/history.hpp"
+#include "kv/core/primary.hpp"
 #include "kv/net/connection.hpp"
 #include "kv/net/dialling.hpp"
 #include "kv/replication/applier.hpp"
 #include "kv/replication/greeting.hpp"
-#include "kv/replication/history.hpp"
-#include "kv/replication/primary.hpp"
 #include "kv/replication/snapshot_frame.hpp"
 #include "kv/replication/snapshot_load.hpp"
 #include "kv/replication/synced_history.hpp"
@@ -35,13 +35,13 @@
 namespace weir::kv::repl {
 
 // From now on the server follows that primary.
-void follow_primary(Server& server, PrimaryAddress address);
+void follow_primary(ServerParts& server, PrimaryAddress address);
 // Likewise, if the settings name a primary.
-void follow_configured_primary(Server& server);
+void follow_configured_primary(ServerParts& server);
 
 class PrimaryLink final : public Primary, private Session {
  public:
-  PrimaryLink(Server& server, History& history, PrimaryAddress address);
+  PrimaryLink(ServerParts& server, History& history, PrimaryAddress address);
   ~PrimaryLink() override;
 
   std::uint64_t loaded_bytes() const override { return load_ == nullptr ? 0 : load_->bytes(); }
@@ -84,7 +84,7 @@ class PrimaryLink final : public Primary, private Session {
   void done_with(std::size_t bytes);
   std::size_t take_content(char* into, std::size_t most);
 
-  Server& server_;
+  ServerParts& server_;
   History& history_;
   std::unique_ptr<Dialling> dialling_;
   std::unique_ptr<Connection> connection_;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
-#include "kv/commands/command.hpp"
+#include "kv/clients/blocked_on.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 #include "kv/persistence/snapshots.hpp"
-#include "kv/server/blocked_on.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
 
 namespace weir::kv::repl {
 
@@ -73,9 +73,10 @@ void Replicas::begin_full_sync() {
   std::ranges::copy_if(all_, std::back_inserter(to),
                        [](const Client* client) { return client->replica->stage == Replica::Stage::waits; });
   if (to.empty()) return;
-  // Those that must be told the length get a snapshot of their own; the others wait for the next.
-  std::erase_if(to, [form = to.front()->replica->takes_end_mark](const Client* client) {
-    return client->replica->takes_end_mark != form;
+  // Those that must be told the length, or read another form, get a snapshot of their own; the others wait
+  // for the next.
+  std::erase_if(to, [first = to.front()](const Client* client) {
+    return !client->replica->same_form(*first->replica);
   });
   const auto walk = snapshots_.lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
   if (!walk) return;  // look_at_clock() tries again
@@ -104,13 +105,13 @@ void Replicas::rest(std::int64_t us) {
 
 void Replicas::take_turn() {
   if (full_sync_ == nullptr) return;
-  server_.refresh_time();
-  if (const auto us = full_sync_->take_turn()) {
-    rest(*us);
-  } else {
-    full_sync_over();
-  }
-  whole_.end_round();
+  whole_.handle([this] {
+    if (const auto us = full_sync_->take_turn()) {
+      rest(*us);
+    } else {
+      full_sync_over();
+    }
+  });
 }
 
 void Replicas::full_sync_over() {

@@ -24,8 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kv/core/history.hpp"
 #include "kv/replication/full_sync.hpp"
-#include "kv/replication/history.hpp"
 
 namespace weir::kv {
 class Blocking;

@@ -3,11 +3,12 @@
 #include <array>
 #include <chrono>
 
-#include "kv/commands/command.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
+#include "kv/call/call.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/command.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 
 namespace weir::kv::repl {
 
@@ -172,10 +173,10 @@ void Replication::watch_clock() {
   clock_timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled) return;
     clock_is_watched_ = false;
-    server_.refresh_time();
-    look_at_clock();
-    if (follows() || history_.kept() || replicas_.size() != 0 || !past_.empty()) watch_clock();
-    whole_.end_round();
+    whole_.handle([this] {
+      look_at_clock();
+      if (follows() || history_.kept() || replicas_.size() != 0 || !past_.empty()) watch_clock();
+    });
   });
 }
 

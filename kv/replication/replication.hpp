@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "kv/core/history.hpp"
+#include "kv/core/primary.hpp"
 #include "kv/effects/effects.hpp"
 #include "kv/replication/failover.hpp"
-#include "kv/replication/history.hpp"
-#include "kv/replication/primary.hpp"
 #include "kv/replication/replicas.hpp"
 #include "kv/replication/shutdown.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "kv/number.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::repl {
 

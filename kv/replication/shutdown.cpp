@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/clients/blocked_on.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/clients/client_pause.hpp"
+#include "kv/command/command.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 #include "kv/replication/replicas.hpp"
-#include "kv/server/blocked_on.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/client_pause.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
 
 namespace weir::kv::repl {
 
@@ -54,9 +54,7 @@ Shutdown::Begun Shutdown::begin(const Order& order) {
 void Shutdown::wait() {
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled || !waits_) return;
-    server_.refresh_time();
-    finish();
-    whole_.end_round();
+    whole_.handle([this] { finish(); });
   });
 }
 

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "kv/aof/kept.hpp"
-#include "kv/number.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/core/kept.hpp"
+#include "kv/core/restored.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/restored.hpp"
-#include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::repl {
 
@@ -96,7 +96,7 @@ class SnapshotLoad::Target final : public rdb::Target {
   bool does_not_fit_ = false;
 };
 
-SnapshotLoad::SnapshotLoad(Server& server, Take take)
+SnapshotLoad::SnapshotLoad(ServerParts& server, Take take)
     : server_(server), take_(std::move(take)), memory_before_(used_memory()) {
   for (const auto& db : server.databases)
     databases_.push_back(std::make_unique<Keyspace>(db->index(), server.use_clock, server.lazy_free));

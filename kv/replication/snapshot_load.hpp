@@ -19,7 +19,7 @@
 #include "kv/store/keyspace.hpp"
 
 namespace weir::kv {
-class Server;
+class ServerParts;
 }
 
 namespace weir::kv::repl {
@@ -30,7 +30,7 @@ class SnapshotLoad {
   // Puts up to `most` bytes of the snapshot at `into`; 0: there are none now.
   using Take = std::function<std::size_t(char* into, std::size_t most)>;
 
-  SnapshotLoad(Server& server, Take take);
+  SnapshotLoad(ServerParts& server, Take take);
   ~SnapshotLoad();
   SnapshotLoad(const SnapshotLoad&) = delete;
   SnapshotLoad& operator=(const SnapshotLoad&) = delete;
@@ -55,7 +55,7 @@ class SnapshotLoad {
   void read();
   bool turn_is_over() const;
 
-  Server& server_;
+  ServerParts& server_;
   Take take_;
   std::vector<std::unique_ptr<Keyspace>> databases_;
   std::vector<std::string> functions_;

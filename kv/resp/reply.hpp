@@ -13,8 +13,8 @@
 #include <string_view>
 #include <utility>
 
-#include "kv/bytes.hpp"
 #include "kv/resp/reply_queue.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kv/number.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

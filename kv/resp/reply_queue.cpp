@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kv/spare_room.hpp"
+#include "kv/text/spare_room.hpp"
 
 namespace weir::kv {
 

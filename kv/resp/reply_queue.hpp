@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/bytes.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 

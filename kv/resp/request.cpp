@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "kv/number.hpp"
 #include "kv/resp/words.hpp"
-#include "kv/spare_room.hpp"
+#include "kv/text/number.hpp"
+#include "kv/text/spare_room.hpp"
 
 namespace weir::kv {
 
@@ -179,7 +179,8 @@ RequestParser::Status RequestParser::parse_bulks(std::string_view input, const L
       if (input.size() - read_ < length + 2) {
         if (length < large_argument) return Status::incomplete;
         // The rest of the input starts this argument: move it to the argument's final place.
-        large_ = BlobRef(Blob::make(length + 2, length + 2));
+        large_ =
+            BlobRef(Blob::make(0, std::min(length + 2, std::max(first_block, 2 * (input.size() - read_)))));
         filled_ = input.size() - read_;
         std::memcpy(large_->data(), input.data() + read_, filled_);
         kept_ = read_;
@@ -203,6 +204,16 @@ void RequestParser::follow(std::string_view input) {
     const auto offset = static_cast<std::size_t>(argument.text.data() - was);
     argument.text = input.substr(offset, argument.text.size());
   }
+}
+
+void RequestParser::filled(std::size_t bytes) {
+  filled_ += bytes;
+  if (!large_ || filled_ < large_->capacity) return;
+  const std::size_t whole = static_cast<std::size_t>(bulk_length_) + 2;
+  if (large_->capacity >= whole) return;
+  Blob* const grown = Blob::with_capacity(large_.get(), std::min(whole, 2 * large_->capacity));
+  large_.release();
+  large_.reset(grown);
 }
 
 std::span<char> RequestParser::wanted() {

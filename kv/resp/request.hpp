@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kv/bytes.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 
@@ -37,6 +37,8 @@ using Arguments = std::span<const Argument>;
 class RequestParser {
  public:
   static constexpr std::size_t large_argument = 32 * 1024;
+  // A block begins with this and grows as its bytes come: what a client announces costs nothing.
+  static constexpr std::size_t first_block = 1024 * 1024;
   static constexpr std::size_t max_inline = 64 * 1024;      // also the longest length line
   static constexpr std::int64_t max_arguments = INT32_MAX;  // as in Redis; the query buffer's limit is less
 
@@ -63,7 +65,7 @@ class RequestParser {
   // block), and where the next bytes should be received if possible (empty: anywhere).
   std::size_t kept() const { return kept_; }
   std::span<char> wanted();
-  void filled(std::size_t bytes) { filled_ += bytes; }
+  void filled(std::size_t bytes);
 
   // Bytes of arguments outside the caller's input, including the received part of an unfinished one.
   std::size_t held_bytes() const { return held_ + filled_; }

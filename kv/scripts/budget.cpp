@@ -15,7 +15,11 @@ void Budget::look_now(lua_State* lua) {
 void Budget::allocated(std::size_t bytes) {
   constexpr std::size_t steps_a_block = 5;
   constexpr std::size_t bytes_a_step_of_a_block = 256;  // most of them are only touched
-  since_look_ += steps_a_block + bytes / bytes_a_step_of_a_block;
+  spend_and_raise_nothing(steps_a_block + bytes / bytes_a_step_of_a_block);
+}
+
+void Budget::spend_and_raise_nothing(std::size_t steps) {
+  since_look_ += steps;
   if (since_look_ < steps_between_looks) return;
   since_look_ = 0;
   ++looks_;

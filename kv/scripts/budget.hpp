@@ -59,6 +59,9 @@ class Budget {
   }
   void spend_bytes(lua_State* lua, std::size_t bytes) { spend(lua, 1 + bytes / bytes_a_step); }
 
+  // For what must not be left by an error: it may only suspend the script.
+  void spend_and_raise_nothing(std::size_t steps);
+
   // The coroutine that runs, for what interrupts it from outside; null: nothing runs.
   void runs(lua_State* lua) { running_ = lua; }
   lua_State* running() const { return running_; }

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 #include "kv/scripts/shebang.hpp"
 
 namespace weir::kv {

@@ -159,9 +159,13 @@ Interpreter::Interpreter(std::size_t memory_limit) : budget_(memory_limit) {
 
 void Interpreter::set_global(const char* name) { kv::set_global(lua(), name); }
 
-void Interpreter::set_library(const char* name) {
+void Interpreter::set_library(std::initializer_list<const char*> names) {
   protect(lua());
-  kv::set_global(lua(), name);
+  for (const char* name : names) {
+    lua_pushvalue(lua(), -1);
+    kv::set_global(lua(), name);
+  }
+  lua_pop(lua(), 1);
 }
 
 // Not without need: each restart begins the next collection at once, whatever the pause.

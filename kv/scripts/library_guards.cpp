@@ -1,7 +1,10 @@
 #include "kv/scripts/library_guards.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdlib>
+#include <utility>
 
 #include "kv/scripts/budget.hpp"
 
@@ -13,6 +16,24 @@ namespace {
 constexpr std::size_t most_json_bytes = 256 * 1024 * 1024;
 constexpr std::size_t worst_of_a_byte = 6;  // "\u0000"
 constexpr std::size_t worst_of_a_number = 32;
+
+// The numbers of cjson, which come one after another without anything else that is paid for, are paid for
+// while one of these exists.
+Budget* paying_for_numbers = nullptr;
+class PaidNumbers {
+ public:
+  explicit PaidNumbers(Budget& budget) : before_(std::exchange(paying_for_numbers, &budget)) {}
+  ~PaidNumbers() { paying_for_numbers = before_; }
+  PaidNumbers(const PaidNumbers&) = delete;
+  PaidNumbers& operator=(const PaidNumbers&) = delete;
+
+ private:
+  Budget* const before_;
+};
+void pay_for_number() {
+  constexpr std::size_t steps_a_number = 8;  // some hundred nanoseconds
+  if (paying_for_numbers != nullptr) paying_for_numbers->spend_and_raise_nothing(steps_a_number);
+}
 
 // Calls the original function with the arguments on the stack.
 int call_original(lua_State* lua) {
@@ -58,7 +79,15 @@ int encode(lua_State* lua) {
   const int count = lua_gettop(lua);
   if (count == 1 && !take_json(lua, left, 0)) return luaL_error(lua, "Cannot serialise, value is too large");
   lua_settop(lua, count);
+  const PaidNumbers numbers(Budget::of(lua));
   return call_original(lua);
+}
+
+// Runs the original in its own place, with its upvalue: where its errors say that they happened is the line
+// that called it.
+int decode(lua_State* lua) {
+  const PaidNumbers numbers(Budget::of(lua));
+  return lua_tocfunction(lua, lua_upvalueindex(2))(lua);
 }
 
 // unpack(table, from, to): Lua counts the values in an int.
@@ -80,12 +109,48 @@ void guard(lua_State* lua, const char* library, const char* name, lua_CFunction 
   lua_pop(lua, 1);
 }
 
+void stand_in(lua_State* lua, const char* library, const char* name, lua_CFunction by) {
+  lua_getglobal(lua, library);
+  lua_getfield(lua, -1, name);
+  lua_getupvalue(lua, -1, 1);
+  lua_insert(lua, -2);
+  lua_pushcclosure(lua, by, 2);
+  lua_setfield(lua, -2, name);
+  lua_pop(lua, 1);
+}
+
 }  // namespace
 
 void guard_libraries(lua_State* lua) {
   guard(lua, "bit", "tohex", tohex);
   guard(lua, "cjson", "encode", encode);
+  stand_in(lua, "cjson", "decode", decode);
   guard(lua, "_G", "unpack", unpack);
 }
 
 }  // namespace weir::kv
+
+// cjson's conversions of numbers (its fpconv.c), as lua_cjson.c declares them. The locale is "C": its own
+// ones adapt to others.
+extern "C" {
+
+void fpconv_init(void);
+double fpconv_strtod(const char* text, char** end);
+int fpconv_g_fmt(char* into, double number, int precision);
+
+void fpconv_init(void) {}
+
+double fpconv_strtod(const char* text, char** end) {
+  weir::kv::pay_for_number();
+  return std::strtod(text, end);
+}
+
+int fpconv_g_fmt(char* into, double number, int precision) {
+  constexpr std::size_t room = 32;  // its FPCONV_G_FMT_BUFSIZE: "-1.2345678901234567e+308" and a zero byte
+  weir::kv::pay_for_number();
+  const auto written = std::to_chars(into, into + room - 1, number, std::chars_format::general, precision);
+  *written.ptr = '\0';
+  return static_cast<int>(written.ptr - into);
+}
+
+}  // extern "C"

@@ -4,6 +4,8 @@
 //   unpack        a range of more than 2^31 values overflows the stack (CVE-2025-46817)
 //   cjson.encode  counts bytes in an int, which large values overflow (CVE-2022-24834),
 //                 outside of Lua's memory
+//
+// And cjson pays for the numbers that it reads and writes (budget.hpp).
 #pragma once
 
 #include <lua.hpp>

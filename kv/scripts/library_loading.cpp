@@ -1,8 +1,8 @@
 // Loads libraries of functions: one by FUNCTION LOAD or from a snapshot, several by FUNCTION RESTORE.
 #include <algorithm>
 
+#include "kv/core/server_common.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/server_common.hpp"
 
 namespace weir::kv {
 

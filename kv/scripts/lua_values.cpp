@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "kv/number.hpp"
 #include "kv/scripts/budget.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 

@@ -156,8 +156,12 @@ void push_table(lua_State* lua, RedisLibraryHost& host, std::span<const luaL_Reg
     lua_pushnumber(lua, number.value);
     lua_setfield(lua, -2, number.name);
   }
-  lua_pushliteral(lua, WEIR_REDIS_VERSION);
-  lua_setfield(lua, -2, "REDIS_VERSION");
+  constexpr const char* texts[][2] = {
+      {"REDIS_VERSION", WEIR_REDIS_VERSION}, {"SERVER_NAME", "weir"}, {"SERVER_VERSION", WEIR_VERSION}};
+  for (const auto& [name, text] : texts) {
+    lua_pushstring(lua, text);
+    lua_setfield(lua, -2, name);
+  }
 }
 
 }  // namespace
@@ -171,6 +175,8 @@ void push_loading_globals(lua_State* lua, RedisLibraryHost& host) {
   push_table(lua, host, loading_functions,
              [](std::string_view number) { return !number.starts_with("REPL_"); });
   protect_strictly(lua);
+  lua_pushvalue(lua, -1);
+  lua_setfield(lua, -3, "server");
   lua_setfield(lua, -2, "redis");
   protect_strictly(lua);
 }

@@ -1,10 +1,10 @@
-// The table `redis`, through which scripts call the server.
+// The table `redis`, through which scripts call the server; `server` is Valkey's name for it.
 #pragma once
 
 #include <lua.hpp>
 #include <string_view>
 
-#include "kv/server/log_line.hpp"
+#include "kv/core/log_line.hpp"
 
 namespace weir::kv {
 
@@ -25,8 +25,8 @@ class RedisLibraryHost {
 
 // Pushes the table. `host` must outlive the interpreter.
 void push_redis_library(lua_State* lua, RedisLibraryHost& host);
-// Pushes what the code of a library sees as its globals while it is loaded: a table `redis` with
-// register_function, log and the version, and nothing else, as in Redis 7.0. Call after close_sandbox().
+// Pushes what the code of a library sees as its globals while it is loaded: a table `redis` (also `server`)
+// with register_function, log and the version, and nothing else, as in Redis 7.0. Call after close_sandbox().
 void push_loading_globals(lua_State* lua, RedisLibraryHost& host);
 
 // Adds the place in the script to an error: {err = ..., source = ..., line = ...}. For lua_pcall.

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <limits>
 
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/scripts.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
 
 namespace weir::kv {
 

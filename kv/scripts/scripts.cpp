@@ -10,16 +10,15 @@
 #include <cstdio>
 #include <forward_list>
 
-#include "kv/aof/kept.hpp"
-#include "kv/commands/option_walk.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/command/option_walk.hpp"
+#include "kv/core/kept.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
 #include "kv/effects/effects.hpp"
-#include "kv/persistence/snapshots.hpp"
 #include "kv/scripts/lua_values.hpp"
-#include "kv/server/access_control.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
 
 namespace weir::kv {
 
@@ -136,7 +135,7 @@ lua_State* Scripts::lua() {
     interpreter_ = std::make_unique<Interpreter>(static_cast<std::size_t>(server_.settings.lua_memory_limit));
     lua_State* const lua = interpreter_->lua();
     push_redis_library(lua, *this);
-    interpreter_->set_library("redis");
+    interpreter_->set_library({"redis", "server"});
     push_loading_globals(lua, *this);
     lua_setfield(lua, LUA_REGISTRYINDEX, FunctionLibraries::loading_globals);
     interpreter_->budget().look = [this](lua_State* running) { look_at_clock(running); };
@@ -195,15 +194,16 @@ void Scripts::eval(const Call& call, bool read_only) {
 }
 
 void Scripts::eval_sha(const Call& call, bool read_only) {
-  const std::string_view given = call[1];
   std::array<char, sha1_hex_bytes> lower;
-  Script* script = nullptr;
-  if (given.size() == lower.size()) {
-    std::ranges::transform(given, lower.begin(), absl::ascii_tolower);
-    script = cache_.find({lower.data(), lower.size()});
-  }
+  Script* script = find(call[1], lower);
   if (script == nullptr) return call.reply.error("NOSCRIPT No matching script. Please use EVAL.");
   run(call, *script, {lower.data(), lower.size()}, read_only);
+}
+
+Script* Scripts::find(std::string_view sha, std::array<char, sha1_hex_bytes>& lower) {
+  if (sha.size() != lower.size()) return nullptr;
+  std::ranges::transform(sha, lower.begin(), absl::ascii_tolower);
+  return cache_.find({lower.data(), lower.size()});
 }
 
 void Scripts::flush() {
@@ -346,6 +346,22 @@ void Scripts::load_library(const Call& call, std::string_view text, bool replace
   call.reply.bulk(*name);
 }
 
+bool Scripts::declares_no_writes(const Command& command, Arguments words) {
+  if (command.group != "scripting" || !command.container.empty() || words.size() < 2) return false;
+  const std::string_view named = words[1].text;
+  if (command.name == "fcall") {
+    const FunctionLibraries::Found found = libraries_.with_function(named);
+    return found.library != nullptr && found.library->functions.find(found.function)->second.flags.no_writes;
+  }
+  if (command.name == "evalsha") {
+    std::array<char, sha1_hex_bytes> lower;
+    const Script* script = find(named, lower);
+    return script != nullptr && script->flags.no_writes;
+  }
+  const auto shebang = read_shebang(named, false);
+  return shebang && shebang->flags.no_writes;
+}
+
 void Scripts::call_function(const Call& call, bool read_only) {
   FunctionLibraries::Found found = libraries_.with_function(call[1]);
   if (found.library == nullptr) return call.reply.error("ERR Function not found");
@@ -438,6 +454,16 @@ bool Scripts::set_protocol(int version) {
   return true;
 }
 
+namespace {
+
+// Commands that scripts may call since Redis 7.2, in which they do not wait. COMMAND INFO tells their flags
+// as 7.0 does.
+bool only_waits(const Command& command) {
+  return command.has(flag::blocking) || command.name == "wait" || command.name == "waitaof";
+}
+
+}  // namespace
+
 // The command that the words name, if a script may run it now; otherwise sets `refusal`.
 const Command* Scripts::allowed_command(Arguments arguments, std::string_view& refusal) {
   const Command* command = find_command(arguments);
@@ -445,7 +471,7 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
     refusal = "ERR Unknown Redis command called from script";
   } else if (!command->takes(arguments.size()) || command->run == nullptr) {
     refusal = "ERR Wrong number of args calling Redis command from script";
-  } else if (denies && command->has(flag::noscript | flag::needs_permission)) {
+  } else if (denies && command->has(flag::noscript | flag::needs_permission) && !only_waits(*command)) {
     refusal = "ERR This Redis command is not allowed from script";
   } else if (const auto denied =
                  parts_.access.refusal(*running_.client, *command, arguments, acl::Context::lua)) {
@@ -465,8 +491,8 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
     refusal = "OOM command not allowed when used memory > 'maxmemory'.";
   } else if (command->has(flag::write) && !running_.wrote && !whole_.write_refusal().empty()) {
     refusal = whole_.write_refusal();
-  } else if (command->has(flag::write) && parts_.snapshots.refuses_writes()) {
-    refusal = Snapshots::writes_refused;
+  } else if (command->has(flag::write) && !whole_.snapshot_refusal().empty()) {
+    refusal = whole_.snapshot_refusal();
   } else {
     return command;
   }

@@ -11,6 +11,7 @@
 // Threading: the server's one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -19,7 +20,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/command/command.hpp"
 #include "kv/resp/reply_queue.hpp"
 #include "kv/scripts/functions.hpp"
 #include "kv/scripts/interpreter.hpp"
@@ -34,7 +36,6 @@ class AccessControl;
 class Blocking;
 class Effects;
 class ServerWhole;
-class Snapshots;
 struct ServerCommon;
 
 namespace aof {
@@ -50,7 +51,6 @@ class Scripts final : private RedisLibraryHost {
     Effects& effects;
     FunctionLibraries& libraries;
     const aof::AppendOnly& append_only;
-    const Snapshots& snapshots;
   };
 
   Scripts(ServerCommon& server, ServerWhole& whole, Parts parts)
@@ -66,6 +66,10 @@ class Scripts final : private RedisLibraryHost {
   // SCRIPT LOAD: returns the hash. If the text is no script, replies with the error and returns an empty one.
   std::string load(const Call& call, std::string_view text);
   bool knows(const std::string& sha) { return cache_.find(sha) != nullptr; }
+  // The script of a hash in any case, and that hash in lower case; null: it is not known.
+  Script* find(std::string_view sha, std::array<char, sha1_hex_bytes>& lower);
+  // Whether a call of EVAL, EVALSHA or FCALL names what declares that it changes nothing.
+  bool declares_no_writes(const Command& command, Arguments words);
   void flush();
   void kill(const Call& call);
   // What other clients get while it runs for longer than busy-reply-threshold.

@@ -1,6 +1,6 @@
 #include "kv/scripts/shebang.hpp"
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 
 namespace weir::kv {
 

@@ -2,11 +2,12 @@
 // bookkeeping around it.
 #include <algorithm>
 
-#include "kv/aof/kept.hpp"
-#include "kv/gateway/gateway.hpp"
+#include "kv/core/gateway.hpp"
+#include "kv/core/kept.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
+#include "kv/server/refusal.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -21,65 +22,15 @@ bool always_runs_in_transaction(const Command& command) {
   return false;
 }
 
-bool allowed_while_subscribed(const Command& command) {
-  using namespace std::string_view_literals;
-  for (auto name : {"ping"sv, "subscribe"sv, "ssubscribe"sv, "sunsubscribe"sv, "psubscribe"sv,
-                    "unsubscribe"sv, "punsubscribe"sv, "quit"sv, "reset"sv}) {
-    if (command.name == name && command.container.empty()) return true;
-  }
-  return false;
-}
-
-// Whether the command runs even while a script has the server to itself.
-bool runs_beside_script(const Command& command, Arguments arguments) {
-  if (!command.has(flag::allow_busy)) return false;
-  const auto lets_it_run = [](const Argument& word) {
-    return is_word(word.text, "nosave") || is_word(word.text, "abort");
-  };
-  return command.name != "shutdown" || std::ranges::any_of(arguments.subspan(1), lets_it_run);
-}
-
-// Likewise while others wait for the script: whether the server lives can be asked at any time.
+// While others wait for a script: whether the server lives can be asked at any time.
 bool waits_for_script(const Command& command, Arguments arguments) {
   return !runs_beside_script(command, arguments) && command.name != "ping" && command.name != "echo";
-}
-
-// A queue may grow without bound, so a command to be queued needs room. EXEC needs room if one of
-// the queued commands does.
-bool needs_room(const Client& client, const Command& command) {
-  using namespace std::string_view_literals;
-  if (command.has(flag::denyoom)) return true;
-  if (!client.transaction.open) return false;
-  if (command.name == "exec") {
-    return std::ranges::any_of(client.transaction.queued, [](const Transaction::Queued& queued) {
-      return queued.command->has(flag::denyoom);
-    });
-  }
-  return command.name != "discard"sv && command.name != "quit"sv && command.name != "reset"sv;
-}
-
-// Scripts are checked for each of their commands.
-bool would_change_data(const Client& client, const Command& command) {
-  if (command.has(flag::write)) return true;
-  return command.name == "exec" && command.container.empty() &&
-         std::ranges::any_of(client.transaction.queued, [](const Transaction::Queued& queued) {
-           return queued.command->has(flag::write);
-         });
 }
 
 // The words of a browser's request that a web page made it post to this port: its body would
 // run as inline commands.
 bool looks_like_http(std::string_view command) {
   return is_word(command, "post") || is_word(command, "host:");
-}
-
-// Checks the enable-*-command settings; modules are never loaded here.
-bool permits(const Settings& settings, const Command& command, const Client& client) {
-  constexpr int yes = 1;
-  constexpr int local = 2;
-  if (command.name != "debug") return false;
-  return settings.enable_debug_command == yes ||
-         (settings.enable_debug_command == local && client.connection().local());
 }
 
 }  // namespace
@@ -116,87 +67,6 @@ void Server::discard_transaction(Client& client) {
   client.transaction = {};
 }
 
-// Checks whether the client may run this command now. If not, replies with the error and returns true.
-bool Server::refuse(Client& client, const Command* command, Arguments arguments) {
-  if (!command->takes(arguments.size()) || command->run == nullptr) {
-    reject(client, command, "ERR wrong number of arguments for '" + command->full_name() + "' command");
-    return true;
-  }
-  if (command->has(flag::needs_permission) && !permits(settings, *command, client)) {
-    const std::string_view name = command->container.empty() ? command->name : command->container;
-    reject(client, command,
-           "ERR " + in_capitals(name) + " command not allowed. If the enable-" + std::string(name) +
-               "-command option is set to \"local\", you can run it from a local connection, otherwise you "
-               "need to set this option in the configuration file, and then restart the server.");
-    return true;
-  }
-  if (!client.authenticated() && !access.asks_for_password()) client.let_in();
-  if (!client.authenticated() && !command->has(flag::no_auth)) {
-    reject(client, command, "NOAUTH Authentication required.");
-    return true;
-  }
-  if (client.transaction.open && command->has(flag::no_multi)) {
-    reject(client, command, "ERR Command not allowed inside a transaction");
-    return true;
-  }
-  if (!client.user->may_do_everything()) {
-    const acl::Context context = client.transaction.open ? acl::Context::multi : acl::Context::toplevel;
-    if (const auto denied = access.refusal(client, *command, arguments, context)) {
-      reject(client, command, denial_text(*denied, *command));
-      return true;
-    }
-  }
-  if (script_suspended && !scripts->others_wait() && !runs_beside_script(*command, arguments)) {
-    reject(client, command, scripts->busy_text());
-    return true;
-  }
-  // Keys evicted here are gone before the command begins, so clients that cache them are told first.
-  Client* const answered = std::exchange(serving, nullptr);
-  const bool fits = settings.maxmemory == 0 || script_suspended || make_room();
-  serving = answered;
-  if (!fits && needs_room(client, *command)) {
-    reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
-    return true;
-  }
-  if (command->has(flag::write) && snapshots->refuses_writes()) {
-    reject(client, command, Snapshots::writes_refused);
-    return true;
-  }
-  const std::string& not_kept = aof::refusal(*append_only);
-  if (!not_kept.empty() && (would_change_data(client, *command) || command->name == "ping")) {
-    reject(client, command, not_kept);
-    return true;
-  }
-  // Asked in this order: with min-replicas-to-write the refusal counts the replicas.
-  if (would_change_data(client, *command)) {
-    if (const std::string_view refusal = replication->write_refusal(); !refusal.empty()) {
-      reject(client, command, refusal);
-      return true;
-    }
-  }
-  if (!command->has(flag::stale) && replication->refuses_stale_reads()) {
-    reject(client, command,
-           "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
-    return true;
-  }
-  if (loading && !command->has(flag::loading)) {
-    reject(client, command, "LOADING Redis is loading the dataset in memory");
-    return true;
-  }
-  if (client.monitors && command->has(flag::write | flag::readonly | flag::may_replicate)) {
-    // Redis counts monitors as replicas.
-    reject(client, command, "ERR Replica can't interact with the keyspace");
-    return true;
-  }
-  if (client.only_pubsub() && !allowed_while_subscribed(*command)) {
-    reject(client, command,
-           "ERR Can't execute '" + command->full_name() +
-               "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context");
-    return true;
-  }
-  return false;
-}
-
 bool Server::execute(Client& client, Arguments arguments) {
   serving = &client;
   const bool taken =
@@ -231,7 +101,10 @@ bool Server::execute_here(Client& client, Arguments arguments) {
   }
   if (scripts->others_wait() && waits_for_script(*command, arguments)) return false;
   client.last_command = command;
-  if (refuse(client, command, arguments)) return true;
+  if (const auto error = refusal({*this, client, *command, arguments})) {
+    reject(client, command, *error);
+    return true;
+  }
   if (client.transaction.open && !always_runs_in_transaction(*command)) {
     auto& queued = client.transaction.queued.emplace_back();
     queued.command = command;
@@ -243,7 +116,7 @@ bool Server::execute_here(Client& client, Arguments arguments) {
     client.reply.raw("+QUEUED\r\n");
     return true;
   }
-  if (pause_.any() && held_back(client, *command)) return false;
+  if (pause_.any() && held_back(client, *command, arguments)) return false;
   if (gateway != nullptr && gateway->pass_on(client, *command, arguments)) {
     ++stats.commands;
     ++stats.calls_of(*command).calls;
@@ -254,14 +127,19 @@ bool Server::execute_here(Client& client, Arguments arguments) {
   return true;
 }
 
-bool Server::held_back(const Client& client, const Command& command) const {
-  const auto may_write = [](const Command& one) { return one.has(flag::write | flag::may_replicate); };
-  const bool queue_may =
-      std::ranges::any_of(client.transaction.queued,
-                          [&](const Transaction::Queued& queued) { return may_write(*queued.command); });
+bool Server::held_back(const Client& client, const Command& command, Arguments arguments) const {
+  const auto may_write = [this](const Command& one, Arguments words) {
+    return one.has(flag::write | flag::may_replicate) && !scripts->declares_no_writes(one, words);
+  };
+  const auto queued_may = [&](const Transaction::Queued& queued) {
+    std::vector<Argument> words;
+    for (const Bytes& word : queued.words) words.push_back({word.view(), nullptr});
+    return may_write(*queued.command, words);
+  };
+  const bool queue_may = command.name == "exec" && std::ranges::any_of(client.transaction.queued, queued_may);
   // While everything is held back, the commands of CLIENT still end the pause.
   if (command.container == "client") return false;
-  return pause_.holds(may_write(command) || (command.name == "exec" && queue_may), steady_ms);
+  return pause_.holds(may_write(command, arguments) || queue_may, steady_ms);
 }
 
 void Server::run(Client& client, const Command& command, Arguments arguments) {
@@ -274,6 +152,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   const bool shown_first = command.group == "scripting" && monitors.any();
   if (shown_first) monitors.tell(client, command, arguments);
   use_clock.rests = client.no_touch && command.name != "touch";
+  const CommandCost before{0, request_bytes(arguments), client.output.size()};
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, client.db, arguments);
@@ -293,7 +172,9 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
     ++calls.failed;
     stats.count_error(client.reply.last_code);
   }
-  slow_work.look_at(client, command, arguments, spent);
+  const std::size_t unsent = client.output.size();
+  const std::size_t replied = unsent > before.reply_bytes ? unsent - before.reply_bytes : 0;
+  slow_work.look_at(client, command, arguments, {spent, before.request_bytes, replied});
   if (monitors.any() && !shown_first) monitors.tell(client, command, arguments);
 }
 

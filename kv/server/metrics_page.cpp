@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "kv/commands/info.hpp"
-#include "kv/number.hpp"
 #include "kv/server/server.hpp"
+#include "kv/text/number.hpp"
 #include "metrics/page_server.hpp"
 #include "metrics/prometheus.hpp"
 

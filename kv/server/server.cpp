@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "kv/aof/kept.hpp"
-#include "kv/gateway/gateway.hpp"
+#include "kv/core/gateway.hpp"
+#include "kv/core/kept.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -25,22 +25,32 @@ constexpr std::string_view protected_mode_error =
 }  // namespace
 
 Server::Server(asio::io_context& context, Settings initial, Surroundings given)
-    : ServerCommon(context, std::move(initial), std::move(given),
-                   [this](Client& late, const std::string& why) { close_because(late, why); }),
-      append_only(aof::make_append_only(*this, surroundings.disk)),
-      functions(std::make_unique<FunctionLibraries>()),
-      snapshots(std::make_unique<Snapshots>(SnapshotSource{*this, effects, *functions}, *this)),
-      scripts(std::make_unique<Scripts>(
-          *this, *this, Scripts::Parts{access, blocking, effects, *functions, *append_only, *snapshots})),
-      migrations(migration::make_migrations(*this)),
-      transports(
+    : ServerParts(
+          context, std::move(initial), std::move(given),
+          [this](Client& late, const std::string& why) { close_because(late, why); },
+          // References to members that are made later; nobody uses them before.
+          PartReferences{pubsub_, notifications_, tracking_, access_, monitors_, watches_, slow_work_,
+                         blocking_, keys_under_way_, effects_, transports_, dialler_, listeners_}),
+      append_only_(aof::make_append_only(*this, surroundings.disk)),
+      functions_(std::make_unique<FunctionLibraries>()),
+      snapshots_(std::make_unique<Snapshots>(SnapshotSource{*this, effects, *functions_}, *this)),
+      scripts_(std::make_unique<Scripts>(
+          *this, *this, Scripts::Parts{access, blocking, effects, *functions_, *append_only_})),
+      migrations_(migration::make_migrations(*this)),
+      transports_(
           context, settings, surroundings.library_path, [this] { end_round(); }, log_line()),
-      listeners(
+      listeners_(
           settings, transports,
           [this](std::unique_ptr<Connection> connection) { accept(std::move(connection)); }, log_line()),
       timer_(context),
       free_timer_(context) {
-  replication = std::make_unique<repl::Replication>(*this, *this, effects, blocking, *snapshots);
+  append_only = append_only_.get();
+  functions = functions_.get();
+  snapshots = snapshots_.get();
+  scripts = scripts_.get();
+  migrations = migrations_.get();
+  replication_ = std::make_unique<repl::Replication>(*this, *this, effects, blocking, *snapshots);
+  replication = replication_.get();
   for (std::int64_t i = 0; i < settings.databases; ++i) {
     auto db = std::make_unique<Keyspace>(static_cast<int>(i), use_clock, lazy_free);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
@@ -205,6 +215,12 @@ void Server::forget(Client& client) {
 
 std::string_view Server::write_refusal() const { return replication->write_refusal(); }
 
+std::string_view Server::snapshot_refusal() const {
+  return snapshots->refuses_writes() ? Snapshots::writes_refused : std::string_view();
+}
+
+void Server::restore_history(const repl::PlaceInHistory& place) { replication->restore_history(place); }
+
 void Server::replica_drained(Client& client) { replication->replicas().drained(client); }
 
 void Server::end_round() {
@@ -248,9 +264,9 @@ void Server::end_round() {
 }
 
 void Server::go_on(std::uint64_t client) {
-  refresh_time();
-  if (const auto it = clients.find(client); it != clients.end()) it->second->take_turn();
-  end_round();
+  handle([&] {
+    if (const auto it = clients.find(client); it != clients.end()) it->second->take_turn();
+  });
 }
 
 void Server::keep_effects() {
@@ -351,10 +367,10 @@ void Server::free_in_turns() {
     if (cancelled) return;
     frees_in_turns_ = false;
     lazy_free.free_some(at_once);
-    refresh_time();
-    if (eviction_.under_way() && !script_suspended) make_room();
-    tracking.forget_some(at_once);
-    end_round();  // which comes back here if more is left
+    handle([this] {  // whose end comes back here if more is left
+      if (eviction_.under_way() && !script_suspended) make_room();
+      tracking.forget_some(at_once);
+    });
   });
 }
 

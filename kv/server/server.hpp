@@ -4,8 +4,8 @@
 // into requests, and execute() runs each and adds its reply to the client's queue. At the end of the round
 // end_round() sends all queues, serves waiting clients and frees ended ones.
 //
-// The state that its parts go by is in ServerCommon. The server owns the parts and knows them all; no part
-// includes this header.
+// The state that its parts go by is in ServerCommon; what commands see is ServerParts. The server owns the
+// parts and knows them all; no part and no command includes this header.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -17,55 +17,45 @@
 #include <string>
 #include <vector>
 
-#include "kv/commands/command.hpp"
+#include "kv/call/call.hpp"
+#include "kv/call/server_parts.hpp"
+#include "kv/clients/access_control.hpp"
+#include "kv/clients/blocking.hpp"
+#include "kv/clients/client.hpp"
+#include "kv/clients/client_host.hpp"
+#include "kv/clients/client_pause.hpp"
+#include "kv/clients/client_turns.hpp"
+#include "kv/clients/monitors.hpp"
+#include "kv/clients/notifications.hpp"
+#include "kv/clients/output_limits.hpp"
+#include "kv/clients/pubsub.hpp"
+#include "kv/clients/slow_work.hpp"
+#include "kv/clients/tracking.hpp"
+#include "kv/clients/watches.hpp"
+#include "kv/command/command.hpp"
+#include "kv/core/eviction.hpp"
+#include "kv/core/keys_under_way.hpp"
+#include "kv/core/server_common.hpp"
+#include "kv/core/server_whole.hpp"
+#include "kv/core/uncounted_memory.hpp"
 #include "kv/effects/effects.hpp"
-#include "kv/migration/keys_under_way.hpp"
+#include "kv/endpoints/dialler.hpp"
+#include "kv/endpoints/handshakes.hpp"
+#include "kv/endpoints/listeners.hpp"
+#include "kv/endpoints/transports.hpp"
 #include "kv/migration/migrations.hpp"
 #include "kv/net/connection.hpp"
-#include "kv/server/access_control.hpp"
-#include "kv/server/blocking.hpp"
-#include "kv/server/client.hpp"
-#include "kv/server/client_host.hpp"
-#include "kv/server/client_pause.hpp"
-#include "kv/server/client_turns.hpp"
-#include "kv/server/dialler.hpp"
-#include "kv/server/eviction.hpp"
-#include "kv/server/handshakes.hpp"
-#include "kv/server/listeners.hpp"
-#include "kv/server/monitors.hpp"
-#include "kv/server/notifications.hpp"
-#include "kv/server/output_limits.hpp"
-#include "kv/server/pubsub.hpp"
-#include "kv/server/server_common.hpp"
-#include "kv/server/server_whole.hpp"
-#include "kv/server/slow_work.hpp"
-#include "kv/server/tracking.hpp"
-#include "kv/server/transports.hpp"
-#include "kv/server/uncounted_memory.hpp"
-#include "kv/server/watches.hpp"
-
-namespace weir::kv::aof {
-class AppendOnly;
-}
 
 namespace weir::kv {
 
-class FunctionLibraries;
-class Scripts;
-class Snapshots;
-
-namespace repl {
-class Replication;
-}
-
-class Server final : public ServerCommon, public ServerWhole, public ClientHost, public BlockingHost {
+class Server final : public ServerParts, public BlockingHost {
  public:
   Server(asio::io_context& io, Settings initial, Surroundings given);
   ~Server();
 
   // Loads the users, then opens the listeners that the settings ask for. The error is for a user to read.
   std::expected<void, std::string> listen();
-  std::uint16_t port(std::string_view type) const { return listeners.port_of_type(type); }
+  std::uint16_t port(std::string_view type) const { return listeners_.port_of_type(type); }
   // Closes every client and listener. The io_context's run() returns when nothing is left.
   void shut_down();
 
@@ -73,32 +63,26 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void accept(std::unique_ptr<Connection> connection);
 
   bool execute(Client& client, Arguments arguments) override;
-  // Likewise, after a gateway has decided that it is the request's turn.
-  bool execute_here(Client& client, Arguments arguments);
+  bool execute_here(Client& client, Arguments arguments) override;
   void run(Client& client, const Command& command, Arguments arguments) override;
 
-  void discard_transaction(Client& client);
-  // For blocking commands that found nothing: parks the client. When the command is tried
-  // again, leaves it parked.
-  void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null) {
-    wait_for(call, call.arguments, std::move(keys), timeout_ms, null);
-  }
-  // Likewise, for a command that is tried again with other words.
+  void discard_transaction(Client& client) override;
+  using ServerParts::wait_for;
   void wait_for(const Call& call, Arguments words, std::vector<std::string> keys, std::int64_t timeout_ms,
-                NullForm null);
+                NullForm null) override;
   bool make_room() override;
-  UncountedMemory uncounted_memory() const;
-  void reset_stats() { stats = Stats(); }
-  // Recomputes everything that depends on the settings.
-  void settings_changed();
-  // See ClientPause. `until_ms` is of the steady clock.
-  void pause(std::int64_t until_ms, Paused what);
-  void end_pause();
+  UncountedMemory uncounted_memory() const override;
+  void settings_changed() override;
+  void pause(std::int64_t until_ms, Paused what) override;
+  void end_pause() override;
   std::string_view write_refusal() const override;
+  std::string_view snapshot_refusal() const override;
+  void restore_history(const repl::PlaceInHistory& place) override;
   bool paused() const override { return pause_.any(); }
   void hold_writes(HeldFor what) override;
   void let_writes(HeldFor what) override;
 
+  void begin_round() override { refresh_time(); }
   void end_round() override;
   void keep_effects() override;
   bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key) override;
@@ -112,35 +96,13 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   // Called by the timer: does whatever is due.
   void tick();
 
-  PubSub pubsub;
-  Notifications notifications{pubsub};
-  Tracking tracking{*this};
-  AccessControl access{*this};
-  Monitors monitors{*this};
-  Watches watches;
-  SlowWork slow_work{*this};
-  Blocking blocking{*this, *this};
-  KeysUnderWay keys_under_way;
-  Effects effects{watches, blocking, tracking, keys_under_way};
-  const std::shared_ptr<aof::AppendOnly> append_only;  // the server's alone
-  const std::unique_ptr<FunctionLibraries> functions;
-  bool expires_in_time = true;  // false, for tests: keys expire only when accessed
-  const std::unique_ptr<Snapshots> snapshots;
-  const std::unique_ptr<Scripts> scripts;
-  const std::unique_ptr<migration::Migrations> migrations;
-  std::unique_ptr<repl::Replication> replication;  // made last; never null after that
-  Transports transports;
-  Dialler dialler{settings, transports};
-  Listeners listeners;
-
  private:
   LogLine log_line() const {
     return [this](LogLevel level, std::string_view text) { log(level, text); };
   }
-  bool refuse(Client& client, const Command* command, Arguments arguments);
   void reject(Client& client, const Command* command, std::string_view error);
   std::string unknown_command(Arguments arguments) const;
-  bool held_back(const Client& client, const Command& command) const;
+  bool held_back(const Client& client, const Command& command, Arguments arguments) const;
   void close_because(Client& client, const std::string& why);
   bool protects_from(const Connection& connection) const;
   void close_idle();
@@ -150,6 +112,25 @@ class Server final : public ServerCommon, public ServerWhole, public ClientHost,
   void expire_due();
   void free_in_turns();
 
+  PubSub pubsub_;
+  Notifications notifications_{pubsub_};
+  Tracking tracking_{*this};
+  AccessControl access_{*this};
+  Monitors monitors_{*this};
+  Watches watches_;
+  SlowWork slow_work_{*this};
+  Blocking blocking_{*this, *this};
+  KeysUnderWay keys_under_way_;
+  Effects effects_{watches_, blocking_, tracking_, keys_under_way_};
+  const std::shared_ptr<aof::AppendOnly> append_only_;  // the server's alone
+  const std::unique_ptr<FunctionLibraries> functions_;
+  const std::unique_ptr<Snapshots> snapshots_;
+  const std::unique_ptr<Scripts> scripts_;
+  const std::unique_ptr<migration::Migrations> migrations_;
+  std::unique_ptr<repl::Replication> replication_;  // made last
+  Transports transports_;
+  Dialler dialler_{settings, transports_};
+  Listeners listeners_;
   Handshakes handshakes_{settings,
                          [this](std::uint64_t id) {
                            const auto it = clients.find(id);

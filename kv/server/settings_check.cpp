@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "kv/aof/manifest.hpp"
-#include "kv/gateway/wrong_settings.hpp"
 #include "kv/server/server.hpp"
+#include "kv/settings/wrong_settings.hpp"
 
 namespace weir::kv {
 

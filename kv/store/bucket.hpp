@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kv/heap.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 

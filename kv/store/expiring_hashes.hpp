@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "kv/spare_room.hpp"
+#include "kv/text/spare_room.hpp"
 
 namespace weir::kv {
 

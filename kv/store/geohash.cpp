@@ -122,7 +122,28 @@ unsigned steps_for(double metres, double latitude) {
   return static_cast<unsigned>(std::clamp(steps, 1, static_cast<int>(most_steps)));
 }
 
+Area bounds_of_polygon(const std::vector<Place>& corners) {
+  const auto [west, east] = std::ranges::minmax(corners, {}, &Place::longitude);
+  const auto [south, north] = std::ranges::minmax(corners, {}, &Place::latitude);
+  return {{west.longitude, east.longitude}, {south.latitude, north.latitude}};
+}
+
+// Whether a ray to the east crosses the polygon's sides an odd number of times.
+bool inside(const std::vector<Place>& corners, Place place) {
+  bool odd = false;
+  Place from = corners.back();
+  for (const Place to : corners) {
+    if ((from.latitude > place.latitude) != (to.latitude > place.latitude)) {
+      const double share = (place.latitude - from.latitude) / (to.latitude - from.latitude);
+      if (place.longitude < from.longitude + share * (to.longitude - from.longitude)) odd = !odd;
+    }
+    from = to;
+  }
+  return odd;
+}
+
 Area bounds_of(const Shape& shape) {
+  if (shape.kind == Shape::Kind::polygon) return bounds_of_polygon(shape.corners);
   const bool circle = shape.kind == Shape::Kind::circle;
   const double height = shape.metres * (circle ? shape.radius : shape.height / 2);
   const double width = shape.metres * (circle ? shape.radius : shape.width / 2);
@@ -132,6 +153,22 @@ Area bounds_of(const Shape& shape) {
   const double parallel = latitude < 0 ? latitude - up : latitude + up;
   const double aside = width / earth_radius_m / std::cos(parallel * radians) / radians;
   return {{longitude - aside, longitude + aside}, {latitude - up, latitude + up}};
+}
+
+// In metres, from the centre.
+double reach_of(const Shape& shape) {
+  const double half_width = shape.width / 2;
+  const double half_height = shape.height / 2;
+  double reach = 0;
+  switch (shape.kind) {
+    case Shape::Kind::circle:
+      return shape.radius * shape.metres;
+    case Shape::Kind::box:
+      return std::sqrt(half_width * half_width + half_height * half_height) * shape.metres;
+    case Shape::Kind::polygon:
+      for (const Place corner : shape.corners) reach = std::max(reach, distance(shape.centre, corner));
+  }
+  return reach;
 }
 
 bool neighbours_cover(Cell cell, const Area& bounds) {
@@ -187,6 +224,10 @@ bool Shape::holds(Place place, double& away) const {
     away = distance(centre, place);
     return away <= radius * metres;
   }
+  if (kind == Kind::polygon) {
+    away = distance(centre, place);
+    return inside(corners, place);
+  }
   if (latitude_distance(place.latitude, centre.latitude) > height * metres / 2) return false;
   if (distance(place, {centre.longitude, place.latitude}) > width * metres / 2) return false;
   away = distance(centre, place);
@@ -194,15 +235,14 @@ bool Shape::holds(Place place, double& away) const {
 }
 
 std::vector<ScoreRange> ranges_around(const Shape& shape) {
-  const double half_width = shape.width / 2;
-  const double half_height = shape.height / 2;
-  const double reach = shape.kind == Shape::Kind::circle
-                           ? shape.radius
-                           : std::sqrt(half_width * half_width + half_height * half_height);
   const Area bounds = bounds_of(shape);
-  unsigned steps = steps_for(reach * shape.metres, shape.centre.latitude);
+  unsigned steps = steps_for(reach_of(shape), shape.centre.latitude);
   Cell middle = cell_at(shape.centre, steps, web_map);
-  if (steps > 1 && !neighbours_cover(middle, bounds)) middle = cell_at(shape.centre, --steps, web_map);
+  // One step is enough for circles and boxes; a polygon may reach further to one side.
+  for (bool again = true; again && steps > 1 && !neighbours_cover(middle, bounds);) {
+    middle = cell_at(shape.centre, --steps, web_map);
+    again = shape.kind == Shape::Kind::polygon;
+  }
   const Area area = area_of(middle);
 
   std::vector<ScoreRange> ranges;

@@ -31,14 +31,16 @@ double distance(Place a, Place b);
 // Eleven characters, as other programs write geohashes.
 std::string geohash_text(Place place);
 
-// What is searched: a circle, or a box whose sides run along the parallels and meridians.
+// What is searched: a circle, a box whose sides run along the parallels and meridians, or a polygon whose
+// sides are straight on a map on which those are straight. A polygon does not cross the 180th meridian.
 struct Shape {
-  enum class Kind : std::uint8_t { circle, box };
+  enum class Kind : std::uint8_t { circle, box, polygon };
   Kind kind = Kind::circle;
   Place centre;
   double metres = 1;  // that one of the unit below has
   double radius = 0;
   double width = 0, height = 0;
+  std::vector<Place> corners;
 
   // Whether a place is inside; if so, `away` is its distance from the centre in metres.
   bool holds(Place place, double& away) const;

@@ -13,11 +13,11 @@
 #include <optional>
 #include <string_view>
 
-#include "kv/bytes.hpp"
 #include "kv/store/hash_parts.hpp"
-#include "kv/store/packed_pairs.hpp"
+#include "kv/store/packed_elements.hpp"
 #include "kv/store/small_limits.hpp"
 #include "kv/store/stored_text.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 

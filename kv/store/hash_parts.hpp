@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "kv/bytes.hpp"
 #include "kv/store/field_times.hpp"
 #include "kv/store/table.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 

@@ -43,11 +43,11 @@ void List::add_at_end(End end, ListNode node) {
   end == End::left ? nodes.row.push_front(std::move(node)) : nodes.row.push_back(std::move(node));
 }
 
-void List::push(End end, const GivenText& text) {
-  if (!ListNode::fits(text.text)) return add_at_end(end, ListNode(text));
+void List::push(End end, const GivenText& text, NodeLimit limit) {
+  if (!ListNode::fits(text.text, limit)) return add_at_end(end, ListNode(text));
   const bool has_nodes = nodes_ != nullptr && !nodes_->row.empty();
   ListNode& node = !has_nodes ? only_ : end == End::left ? nodes_->row.front() : nodes_->row.back();
-  if ((has_nodes || nodes_ == nullptr) && node.takes(text.text)) {
+  if ((has_nodes || nodes_ == nullptr) && node.takes(text.text, limit)) {
     node.push(end, text.text);
     if (has_nodes) ++nodes_->elements;
     return;
@@ -63,32 +63,41 @@ void List::drop_empty(std::size_t node) {
   if (row[node].size() == 0) row.erase(row.begin() + static_cast<std::ptrdiff_t>(node));
 }
 
-void List::pop(End end) {
+// A list that has become short is one node again. Not at the limit, so that a list that grows and shrinks
+// there does not change its form each time.
+void List::join(NodeLimit limit) {
+  if (nodes_->row.size() != 1 || !nodes_->row.front().is_half_empty(limit)) return;
+  only_ = std::move(nodes_->row.front());
+  nodes_.reset();
+}
+
+void List::pop(End end, NodeLimit limit) {
   if (nodes_ == nullptr) return only_.pop(end);
   const std::size_t node = end == End::left ? 0 : nodes_->row.size() - 1;
   nodes_->row[node].pop(end);
   --nodes_->elements;
   drop_empty(node);
+  join(limit);
 }
 
-void List::insert(std::size_t index, const GivenText& text) {
-  if (index == 0) return push(End::left, text);
-  if (index == size()) return push(End::right, text);
-  const bool fits = ListNode::fits(text.text);
-  if (nodes_ == nullptr && fits && only_.takes(text.text)) return only_.insert(index, text.text);
+void List::insert(std::size_t index, const GivenText& text, NodeLimit limit) {
+  if (index == 0) return push(End::left, text, limit);
+  if (index == size()) return push(End::right, text, limit);
+  const bool fits = ListNode::fits(text.text, limit);
+  if (nodes_ == nullptr && fits && only_.takes(text.text, limit)) return only_.insert(index, text.text);
   Nodes& nodes = make_nodes();
   auto& row = nodes.row;
   auto [node, place] = find(index);
   ++nodes.elements;
-  if (fits && row[node].takes(text.text)) return row[node].insert(place, text.text);
+  if (fits && row[node].takes(text.text, limit)) return row[node].insert(place, text.text);
   if (place != 0) {
     ListNode behind = row[node].split(place);
     ++node;
     row.insert(row.begin() + static_cast<std::ptrdiff_t>(node), std::move(behind));
   }
   // It goes between two nodes.
-  if (fits && row[node - 1].takes(text.text)) return row[node - 1].push(End::right, text.text);
-  if (fits && row[node].takes(text.text)) return row[node].push(End::left, text.text);
+  if (fits && row[node - 1].takes(text.text, limit)) return row[node - 1].push(End::right, text.text);
+  if (fits && row[node].takes(text.text, limit)) return row[node].push(End::left, text.text);
   ListNode fresh;
   if (fits) {
     fresh.push(End::right, text.text);
@@ -98,12 +107,12 @@ void List::insert(std::size_t index, const GivenText& text) {
   row.insert(row.begin() + static_cast<std::ptrdiff_t>(node), std::move(fresh));
 }
 
-void List::set(std::size_t index, const GivenText& text) {
-  erase(index, index + 1);
-  insert(index, text);
+void List::set(std::size_t index, const GivenText& text, NodeLimit limit) {
+  erase(index, index + 1, limit);
+  insert(index, text, limit);
 }
 
-void List::erase(std::size_t first, std::size_t end) {
+void List::erase(std::size_t first, std::size_t end, NodeLimit limit) {
   if (nodes_ == nullptr) return only_.erase(first, end);
   for (std::size_t left = end - first; left > 0;) {
     const auto [node, index] = find(first);
@@ -114,9 +123,10 @@ void List::erase(std::size_t first, std::size_t end) {
     left -= some;
     drop_empty(node);
   }
+  join(limit);
 }
 
-std::size_t List::remove(std::string_view text, std::size_t most, Walk walk) {
+std::size_t List::remove(std::string_view text, std::size_t most, Walk walk, NodeLimit limit) {
   if (nodes_ == nullptr) return only_.remove(text, most, walk);
   auto& row = nodes_->row;
   std::size_t removed = 0;
@@ -128,10 +138,11 @@ std::size_t List::remove(std::string_view text, std::size_t most, Walk walk) {
   nodes_->elements -= removed;
   std::deque<ListNode> left;
   for (ListNode& node : row) {
-    if (node.size() == 0 || (!left.empty() && left.back().absorb(node))) continue;
+    if (node.size() == 0 || (!left.empty() && left.back().absorb(node, limit))) continue;
     left.push_back(std::move(node));
   }
   row = std::move(left);
+  join(limit);
   return removed;
 }
 

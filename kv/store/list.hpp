@@ -1,6 +1,9 @@
 // A list: elements in order, cheap at both ends. A short one is one node of packed elements, a longer one a
 // row of nodes (Redis's quicklist).
 //
+// How much is packed together is a setting, which each change gets. Nodes that were made under another limit
+// stay as they are.
+//
 // An element is found from the nearer end, by the nodes' sizes: nodes that are passed are counted, not read.
 //
 // It lies in the Value that holds it (kv/store/value.hpp). What it shows is valid until it changes; texts
@@ -24,14 +27,17 @@ class List {
   StoredText at(std::size_t index) const;
   StoredText at(End end) const { return at(end == End::left ? 0 : size() - 1); }
 
-  void push(End end, const GivenText& text);
-  void pop(End end);
-  void insert(std::size_t index, const GivenText& text);
-  void set(std::size_t index, const GivenText& text);
+  // Whether all elements are packed together.
+  bool one_pack() const { return nodes_ == nullptr && !only_.is_alone(); }
+
+  void push(End end, const GivenText& text, NodeLimit limit = {});
+  void pop(End end, NodeLimit limit = {});
+  void insert(std::size_t index, const GivenText& text, NodeLimit limit = {});
+  void set(std::size_t index, const GivenText& text, NodeLimit limit = {});
   // Elements from `first` to before `end`.
-  void erase(std::size_t first, std::size_t end);
+  void erase(std::size_t first, std::size_t end, NodeLimit limit = {});
   // Equal elements, at most that many from one end on; returns how many there were.
-  std::size_t remove(std::string_view text, std::size_t most, Walk walk);
+  std::size_t remove(std::string_view text, std::size_t most, Walk walk, NodeLimit limit = {});
 
   // Elements from `first` to before `end`: visit(const StoredText&); stops when it returns false.
   template <class Visit>
@@ -75,6 +81,7 @@ class List {
   Where find(std::size_t index) const;
   Nodes& make_nodes();
   void drop_empty(std::size_t node);
+  void join(NodeLimit limit);
   void add_at_end(End end, ListNode node);
 
   ListNode only_;  // all elements, while there are no

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kv/heap.hpp"
 #include "kv/store/tight_room.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 
@@ -171,8 +171,10 @@ ListNode ListNode::split(std::size_t index) {
   return behind;
 }
 
-bool ListNode::absorb(const ListNode& next) {
-  if (alone_ || next.alone_ || packed_bytes() + next.packed_bytes() > most_bytes / 2) return false;
+bool ListNode::absorb(const ListNode& next, NodeLimit limit) {
+  if (alone_ || next.alone_ || packed_bytes() + next.packed_bytes() > limit.bytes / 2 ||
+      size_ + next.size_ > limit.elements / 2)
+    return false;
   const std::size_t bytes = next.packed_bytes();
   if (bytes != 0) std::memcpy(open_back(bytes), next.begin(), bytes);
   size_ += next.size_;

@@ -8,8 +8,10 @@
 // none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -21,13 +23,28 @@ namespace weir::kv {
 
 enum class End : std::uint8_t { left, right };
 
+// Up to how many elements of how many bytes in all are packed together.
+struct NodeLimit {
+  std::size_t bytes = 8192;
+  std::size_t elements = std::numeric_limits<std::size_t>::max();
+
+  // What list-max-listpack-size says: a number of elements, or, negative, one of five sizes.
+  static NodeLimit of_setting(std::int64_t setting) {
+    constexpr std::size_t smallest = 4096;
+    constexpr std::int64_t sizes = 5;
+    if (setting >= 0) return {.elements = std::max<std::size_t>(static_cast<std::size_t>(setting), 1)};
+    return {.bytes = smallest << (std::min(-setting, sizes) - 1)};
+  }
+};
+
 class ListNode {
  public:
   using Place = listpack::Place;
 
-  // Packed elements take no more, as Redis's do by default; a text that does not fit is alone.
-  static constexpr std::size_t most_bytes = 8192;
-  static bool fits(std::string_view text) { return text.size() + most_around_text <= most_bytes; }
+  // A text that does not fit is alone.
+  static bool fits(std::string_view text, NodeLimit limit) {
+    return text.size() + most_around_text <= limit.bytes;
+  }
 
   ListNode() = default;  // packed, and empty
   // With one element that does not fit.
@@ -48,8 +65,14 @@ class ListNode {
   std::size_t size() const { return size_; }
   std::size_t heap_size() const;
 
-  bool takes(std::string_view text) const {
-    return !alone_ && packed_bytes() + text.size() + most_around_text <= most_bytes;
+  bool takes(std::string_view text, NodeLimit limit) const {
+    return !alone_ && size_ < limit.elements &&
+           packed_bytes() + text.size() + most_around_text <= limit.bytes;
+  }
+  bool is_alone() const { return alone_; }
+  // Whether it holds no more than half of what it may.
+  bool is_half_empty(NodeLimit limit) const {
+    return !alone_ && size_ <= limit.elements / 2 && packed_bytes() <= limit.bytes / 2;
   }
   // For a text that it takes.
   void push(End end, std::string_view text);
@@ -63,7 +86,7 @@ class ListNode {
   // Moves the elements from there on out of it; it is packed.
   ListNode split(std::size_t index);
   // Takes all elements of the next node if both are far from full.
-  bool absorb(const ListNode& next);
+  bool absorb(const ListNode& next, NodeLimit limit);
 
   StoredText at(std::size_t index) const;
   // Those from `first` to before `end`: visit(const StoredText&); false: it has said so.

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "kv/heap.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "kv/heap.hpp"
 #include "kv/store/tight_room.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kv/store/packed_pairs.hpp"
+#include "kv/store/packed_elements.hpp"
 
 namespace weir::kv {
 

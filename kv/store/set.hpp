@@ -1,17 +1,21 @@
 // A set of strings. While all members are integers and few it is a sorted row of them (Redis's intset, whose
-// order clients see); then it becomes a table, and stays one.
+// order clients see). With other short members it is packed in the order they came while they are few
+// (Redis's listpack). Past the limits it becomes a table, and stays one.
 //
 // It lies in the Value that holds it (kv/store/value.hpp). Threading: none.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 
-#include "kv/number.hpp"
+#include "kv/store/packed_elements.hpp"
 #include "kv/store/packed_integers.hpp"
+#include "kv/store/small_limits.hpp"
 #include "kv/store/table.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -26,9 +30,17 @@ struct MemberTraits {
   static void destroy(Member* member) { ::operator delete(member); }
 };
 
-class Set {
+// Up to how many integers a set is a row of them, and up to where other members are packed.
+struct SetLimits {
+  std::size_t integers = 512;
+  SmallLimits packed{128, 64};
+};
+
+class alignas(8) Set {
  public:
-  Set() : integers_() {}
+  enum class Form : std::uint8_t { integers, packed, table };
+
+  Set() { new (room_) PackedIntegers; }
   Set(Set&& other) noexcept : Set() { swap(other); }
   Set& operator=(Set&& other) noexcept {
     swap(other);
@@ -36,65 +48,80 @@ class Set {
   }
   ~Set();
 
-  std::size_t size() const { return integers_only_ ? integers_.size() : table().size(); }
-  bool integers_only() const { return integers_only_; }
+  Form form() const { return form_; }
+  std::size_t size() const;
 
   bool contains(std::string_view member) const;
-  // True: it is new. More than `most_integers` integers make it a table.
-  bool insert(std::string_view member, std::size_t most_integers);
+  // True: it is new.
+  bool insert(std::string_view member, const SetLimits& limits);
   bool erase(std::string_view member);
 
   // visit(std::string_view member); the text lives during the call only. Stops when it returns false.
   template <class Visit>
   void for_each(Visit visit) const {
-    if (!integers_only_) return table().for_each([&](const Member& member) { return visit(member.text()); });
+    if (form_ == Form::table)
+      return table().for_each([&](const Member& member) { return visit(member.text()); });
     IntText text;
-    for (std::size_t i = 0; i < integers_.size(); ++i) {
-      if (!visit(format_int(integers_[i], text))) return;
+    if (form_ == Form::packed) {
+      const PackedMembers::Place end = packed().end();
+      for (auto at = packed().begin(); at != end; at = PackedMembers::next(at)) {
+        if (!visit(listpack::text(at, text))) return;
+      }
+      return;
+    }
+    for (std::size_t i = 0; i < integers().size(); ++i) {
+      if (!visit(format_int(integers()[i], text))) return;
     }
   }
   template <class Visit>
   std::uint64_t scan(std::uint64_t cursor, Visit visit) const {
-    if (integers_only_) {
-      for_each([&](std::string_view member) {
-        visit(member);
-        return true;
-      });
-      return 0;
-    }
-    return table().scan(cursor, [&](const Member& member) { visit(member.text()); });
+    if (form_ == Form::table)
+      return table().scan(cursor, [&](const Member& member) { visit(member.text()); });
+    for_each([&](std::string_view member) {
+      visit(member);
+      return true;
+    });
+    return 0;
   }
+  // For a small set it takes time in proportion to its size.
   template <class Random>
   std::string sample(Random&& random) const {
+    if (form_ == Form::table) return std::string(table().sample(random)->text());
     IntText text;
-    if (integers_only_) return std::string(format_int(integers_[random() % integers_.size()], text));
-    return std::string(table().sample(random)->text());
+    const std::size_t index = random() % size();
+    if (form_ == Form::packed) return std::string(listpack::text(packed().at(index), text));
+    return std::string(format_int(integers()[index], text));
   }
 
   Set copy() const;
   std::size_t heap_size() const;
   // As Value::free_some().
   bool free_some(std::size_t most) {
-    return !integers_only_ && table().free_some(most, MemberTraits::destroy);
+    return form_ == Form::table && table().free_some(most, MemberTraits::destroy);
   }
 
  private:
   using Members = Table<Member, MemberTraits>;
 
-  Members& table() const {
-    Members* table;
-    std::memcpy(&table, table_, sizeof table);
-    return *table;
+  template <class What>
+  What& as() const {
+    return *std::launder(reinterpret_cast<What*>(const_cast<char*>(room_)));
   }
+  PackedIntegers& integers() const { return as<PackedIntegers>(); }
+  PackedMembers& packed() const { return as<PackedMembers>(); }
+  Members& table() const { return *as<Members*>(); }
+  void destroy();
+  void become(PackedMembers members);
   void become(Members* table);
   void swap(Set& other) noexcept;
-  void grow();
+  bool insert_packed(std::string_view member, const SetLimits& limits);
+  void leave_integers(std::string_view member, const SetLimits& limits);
+  void make_packed();
+  void make_table();
 
-  union {
-    PackedIntegers integers_;
-    char table_[sizeof(Members*)];  // the address, which need not be aligned here
-  };
-  bool integers_only_ = true;
+  char room_[sizeof(PackedIntegers)];  // what the form says: the row, the members, or the table's address
+  Form form_ = Form::integers;
 };
+static_assert(sizeof(Set) == 24 && sizeof(PackedMembers) <= sizeof(PackedIntegers));
 
 }  // namespace weir::kv

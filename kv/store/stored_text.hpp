@@ -6,8 +6,8 @@
 
 #include <string_view>
 
-#include "kv/bytes.hpp"
 #include "kv/store/listpack_element.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 

@@ -150,6 +150,8 @@ std::int64_t Stream::estimate_read(StreamId id) const {
   const auto length = static_cast<std::int64_t>(length_);
   if (entries_added == 0) return 0;
   if (length_ == 0 && id <= last_id) return added;
+  // Entries between the id and the newest one may have been deleted.
+  if (!id.is_zero() && id < max_deleted) return StreamGroup::unknown;
   if (id == last_id) return added;
   if (id > last_id) return StreamGroup::unknown;
   if (max_deleted.is_zero() || max_deleted < first_id_) {
@@ -160,12 +162,13 @@ std::int64_t Stream::estimate_read(StreamId id) const {
 }
 
 bool Stream::has_deleted_from(StreamId from) const {
-  if (length_ == 0 || max_deleted.is_zero() || first_id_ > max_deleted) return false;
-  return from <= max_deleted;
+  return length_ != 0 && !max_deleted.is_zero() && from <= max_deleted;
 }
 
 std::optional<std::int64_t> Stream::lag(const StreamGroup& group) const {
-  if (entries_added == 0) return 0;
+  if (length_ == 0) return 0;
+  // It has got none of those left, and none of those was deleted.
+  if (group.last_id < first_id_ && max_deleted < first_id_) return static_cast<std::int64_t>(length_);
   const auto added = static_cast<std::int64_t>(entries_added);
   if (group.entries_read != StreamGroup::unknown && !has_deleted_from(group.last_id)) {
     return added - group.entries_read;

@@ -1,11 +1,11 @@
 #include "kv/store/value.hpp"
 
-#include "kv/number.hpp"
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/stream.hpp"
 #include "kv/store/zset.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -85,9 +85,17 @@ std::string_view Value::encoding() const {
     case Type::string:
       break;
     case Type::list:
-      return "quicklist";
+      return list().one_pack() ? "listpack" : "quicklist";
     case Type::set:
-      return set().integers_only() ? "intset" : "hashtable";
+      switch (set().form()) {
+        case Set::Form::integers:
+          return "intset";
+        case Set::Form::packed:
+          return "listpack";
+        case Set::Form::table:
+          break;
+      }
+      return "hashtable";
     case Type::hash:
       if (!hash().small()) return "hashtable";
       return hash().times() == nullptr ? "listpack" : "listpackex";

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "kv/bytes.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv {
 

@@ -58,7 +58,7 @@ TEST(CommandSyntax, knows_types_tokens_versions_and_nesting) {
   EXPECT_EQ(arguments[0].key_specification, 0);
   EXPECT_EQ(arguments[2].type, ArgumentType::one_of);
   EXPECT_TRUE(arguments[2].optional);
-  ASSERT_EQ(arguments[2].arguments.size(), 2u);
+  ASSERT_EQ(arguments[2].arguments.size(), 3u);
   EXPECT_EQ(arguments[2].arguments[1].token, "XX");
   EXPECT_EQ(arguments[3].since, "6.2.0");
 }
@@ -72,7 +72,8 @@ TEST(Usage, reads_as_people_write_it) {
       {"del", "key [key ...]"},
       {"expire", "key seconds [NX|XX|GT|LT]"},
       {"set",
-       "key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT "
+       "key value [NX|XX|IFEQ comparison-value] [GET] [EX seconds|PX milliseconds|EXAT "
+       "unix-time-seconds|PXAT "
        "unix-time-milliseconds|"
        "KEEPTTL]"},
       {"mset", "key value [key value ...]"},
@@ -83,7 +84,7 @@ TEST(Usage, reads_as_people_write_it) {
        "host port key|\"\" destination-db timeout [COPY] [REPLACE] [AUTH password|AUTH2 username password] "
        "[KEYS key [key ...]]"},
       {"hsetex",
-       "key [FNX|FXX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT "
+       "key [NX|XX] [FNX|FXX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT "
        "unix-time-milliseconds|KEEPTTL] "
        "FIELDS numfields field value [field value ...]"},
       {"config|get", "parameter [parameter ...]"},

@@ -8,7 +8,7 @@
 #include "kv/acl/passwords.hpp"
 #include "kv/acl/permission.hpp"
 #include "kv/acl/users.hpp"
-#include "kv/server/config_file.hpp"
+#include "kv/settings/config_file.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {

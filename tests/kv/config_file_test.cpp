@@ -1,12 +1,12 @@
 // Configuration files: which load, which are refused and why, and what they include.
-#include "kv/server/config_file.hpp"
+#include "kv/settings/config_file.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "kv/server/options.hpp"
+#include "kv/settings/options.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -79,6 +79,81 @@ TEST(ConfigFile, checks_the_form_of_what_has_no_effect) {
   EXPECT_EQ(reason_of("slave-priority 7"), "it loads");
   EXPECT_EQ(reason_of("save \"\""), "it loads");
   EXPECT_EQ(reason_of("aof-load-truncated"), "Bad directive or wrong number of arguments");
+}
+
+// The names that CONFIG GET '*' knows in Redis 6.2 to 8 and Valkey 8 and 9, under which their files set them.
+TEST(ConfigFile, may_name_every_setting_of_other_servers) {
+  std::ifstream names(WEIR_SETTINGS_OF_OTHERS);
+  ASSERT_TRUE(names.is_open());
+  std::size_t count = 0;
+  for (std::string name; std::getline(names, name); ++count) EXPECT_NE(find_setting(name), nullptr) << name;
+  EXPECT_GT(count, 250u);
+}
+
+TEST(ConfigFile, takes_each_setting_without_effect_at_its_default) {
+  for (const SettingSpec& spec : setting_specs()) {
+    const auto* idle = std::get_if<IdleSetting>(&spec.kind);
+    if (idle == nullptr) continue;
+    EXPECT_FALSE(idle->why.empty()) << spec.name;
+    EXPECT_EQ(reason_of(std::string(spec.name) + " \"" + std::string(idle->initial) + '"'), "it loads")
+        << spec.name;
+  }
+}
+
+TEST(ConfigFile, refuses_what_asks_for_a_missing_feature_and_says_why) {
+  struct {
+    const char* line;
+    const char* reason;
+  } rows[] = {
+      {"tls-ciphers \"\"", "it loads"},
+      {"tls-ciphers DEFAULT:!MEDIUM", "OpenSSL's configuration chooses the ciphers (openssl.cnf)"},
+      {"tls-protocols \"TLSv1.2 TLSv1.3\"", "it loads"},
+      {"tls-protocols TLSv1.3", "TLS 1.2 and 1.3 are spoken"},
+      {"supervised systemd", "it loads"},
+      {"supervised upstart",
+       "the server says to systemd that it is ready wherever NOTIFY_SOCKET is set; it does not stop itself "
+       "for "
+       "upstart"},
+      {"locale-collate \"\"", "it loads"},
+      {"locale-collate de_DE", "SORT ALPHA orders texts by their bytes"},
+      {"shutdown-on-sigterm default", "it loads"},
+      {"shutdown-on-sigterm \"nosave now\"",
+       "SIGTERM ends the server as SHUTDOWN does; use SHUTDOWN for another way"},
+      {"log-format logfmt", "the log has one format"},
+      {"import-mode yes", "there is no import mode: keys expire while they are imported, too"},
+      {"socket-mark-id 0", "it loads"},
+      {"primaryauth secret", "it loads"},
+      {"server_cpulist 0-2:2,4", "it loads"},
+      {"server-cpulist 2-0", "argument must be a list of CPUs such as 0-2,4"},
+      {"server-cpulist 0,", "argument must be a list of CPUs such as 0-2,4"},
+      {"server-cpulist 0-5000", "argument must be a list of CPUs such as 0-2,4"},
+  };
+  for (const auto& [line, reason] : rows) EXPECT_EQ(reason_of(line), reason) << line;
+}
+
+TEST(ConfigFile, turns_rdma_on_as_valkeys_module_does) {
+  Settings settings;
+  const char* line =
+      "loadmodule /usr/lib/valkey/valkey-rdma.so bind=192.0.2.1 port=6380 rx-size=2mb comp-vector=3";
+  ASSERT_TRUE(apply_config(settings, {{}, line}));
+  EXPECT_EQ(settings.rdma_bind, "192.0.2.1");
+  EXPECT_EQ(settings.rdma_port, 6380);
+  EXPECT_EQ(settings.rdma_rx_size, 2 << 20);
+  EXPECT_EQ(settings.rdma_comp_vector, 3);
+  EXPECT_EQ(reason_of("loadmodule valkey-search.so"),
+            "this server loads no modules; it has only RDMA (valkey-rdma.so) built in");
+  EXPECT_EQ(reason_of("loadmodule valkey-rdma.so depth=5"),
+            "valkey-rdma.so takes bind=, port=, rx-size= and completion-vector=, not depth=5");
+  EXPECT_EQ(reason_of("loadmodule valkey-rdma.so port=x"), "argument couldn't be parsed into an integer");
+  EXPECT_EQ(reason_of("loadmodule valkey-rdma.so port=70000"),
+            "argument must be between -1 and 65535 inclusive");
+}
+
+TEST(Options, take_debians_and_valkeys_start_lines) {
+  const auto options = parse_options({WEIR_DEBIAN_REDIS_CONF, "--supervised", "systemd", "--daemonize", "no",
+                                      "--loadmodule", "valkey-rdma.so", "port=6380"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->settings.rdma_port, 6380);
 }
 
 TEST(ConfigFile, shows_what_was_given_without_effect_or_redis_default) {

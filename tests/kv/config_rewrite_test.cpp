@@ -1,5 +1,5 @@
 // CONFIG REWRITE: what happens to the lines of a configuration file, and that the file is whole at all times.
-#include "kv/server/config_rewrite.hpp"
+#include "kv/settings/config_rewrite.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -3,8 +3,8 @@
 #include <random>
 #include <set>
 
-#include "kv/glob.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/text/glob.hpp"
 #include "tests/kv/effect_rows.hpp"
 #include "tests/kv/recorded_effects.hpp"
 

@@ -94,6 +94,16 @@ inline std::vector<EveryType> every_type() {
   };
 }
 
+// OBJECT ENCODING in the words of Redis 7.0, which has one name for lists of all sizes and another for small
+// sets than 7.2 and this server.
+inline std::string encoding_of(WireClient& client, const std::string& key) {
+  const std::string type = client.call({"TYPE", key});
+  const std::string encoding = client.call({"OBJECT", "ENCODING", key});
+  if (encoding != "$8\r\nlistpack\r\n") return encoding;
+  if (type == "+list\r\n") return "$9\r\nquicklist\r\n";
+  return type == "+set\r\n" ? "$9\r\nhashtable\r\n" : encoding;
+}
+
 // What a client reads of the value at "k".
 inline std::string seen(WireClient& client, const EveryType& value) {
   const std::string reply = client.call(value.look);

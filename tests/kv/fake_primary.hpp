@@ -33,7 +33,7 @@ class FakePrimary {
   // Runs the protocol up to PSYNC.
   WireClient introduced() {
     WireClient client = accept();
-    for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n"}) {
+    for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n", "9.0.0\r\n"}) {
       client.through(last);
       client.send("+OK\r\n");
     }

@@ -5,6 +5,7 @@
 
 #include "kv/persistence/loading.hpp"
 #include "kv/resp/words.hpp"
+#include "tests/kv/one_line.hpp"
 #include "tests/kv/recorded_effects.hpp"
 #include "tests/kv/running_server.hpp"
 
@@ -26,16 +27,6 @@ class FieldExpiry : public ::testing::Test {
     server.run([](Server& s) { s.expires_in_time = false; });
   }
   std::string say(std::string_view line) { return one_line(client.call(*split_words(line))); }
-  static std::string one_line(const std::string& reply) {
-    std::string line;
-    for (std::size_t at = 0; at < reply.size();) {
-      const std::size_t end = reply.find("\r\n", at);
-      if (reply[at] != '$' || reply[at + 1] == '-')
-        line.append(line.empty() ? "" : " ").append(reply, at, end - at);
-      at = end + 2;
-    }
-    return line;
-  }
   void make(const std::vector<std::string>& lines) {
     say("FLUSHALL");
     for (const std::string& line : lines) ASSERT_NE(say(line)[0], '-') << line;
@@ -140,7 +131,7 @@ TEST_F(FieldExpiry, replies_of_combined_commands_are_redis_8s) {
       {{two}, "HSETEX h EX 1 KEEPTTL FIELDS 1 a 1", one_time},
       {{two}, "HSETEX h EX 1 PX 1 FIELDS 1 a 1", one_time},
       {{two}, "HSETEX h FNX FXX FIELDS 1 a 1", "-ERR Only one of FXX or FNX arguments can be specified"},
-      {{two}, "HSETEX h NX FIELDS 1 a 1", "-ERR unknown argument: NX"},
+      {{two}, "HSETEX h YX FIELDS 1 a 1", "-ERR unknown argument: YX"},
       {{two}, "HSETEX h FNX FNX FIELDS 1 a", "-ERR Only one of FXX or FNX arguments can be specified"},
       {{two}, "HSETEX h FIELDS x a 1", "-ERR invalid number of fields"},
       {{two}, "HSETEX h FIELDS 2 a 1", arity},

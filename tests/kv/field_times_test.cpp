@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "kv/heap.hpp"
 #include "kv/rdb/dump_payload.hpp"
 #include "kv/store/hash.hpp"
 #include "kv/store/keyspace.hpp"
 #include "kv/store/lazy_free.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 namespace {

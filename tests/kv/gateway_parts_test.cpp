@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cluster/key_slot.hpp"
-#include "kv/commands/key_specs.hpp"
+#include "kv/command/key_specs.hpp"
 #include "kv/gateway/lane.hpp"
 #include "kv/gateway/routing.hpp"
 #include "kv/gateway/topology.hpp"

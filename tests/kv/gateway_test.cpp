@@ -1,7 +1,7 @@
 // A gateway between clients and a cluster whose nodes reply as the test wants.
 #include <gtest/gtest.h>
 
-#include "kv/gateway/wrong_settings.hpp"
+#include "kv/settings/wrong_settings.hpp"
 #include "tests/kv/gateway_cluster.hpp"
 
 namespace weir::kv::testing {

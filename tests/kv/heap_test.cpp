@@ -1,5 +1,5 @@
 // The count of the heap's used bytes; it works with the sanitizers' own counts, too.
-#include "kv/heap.hpp"
+#include "kv/text/heap.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "kv/bytes.hpp"
+#include "kv/text/bytes.hpp"
 
 namespace weir::kv::testing {
 namespace {

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kv/heap.hpp"
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/zset.hpp"
+#include "kv/text/heap.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/wire_client.hpp"
 
@@ -28,7 +28,7 @@ Value list_of(std::size_t elements) {
 }
 Value set_of(std::size_t elements) {
   Set set;
-  for (std::size_t i = 0; i < elements; ++i) set.insert("member:" + std::to_string(i), 512);
+  for (std::size_t i = 0; i < elements; ++i) set.insert("member:" + std::to_string(i), {});
   return Value(std::move(set));
 }
 Value hash_of(std::size_t elements) {

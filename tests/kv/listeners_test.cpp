@@ -8,7 +8,7 @@
 #include <asio/ip/tcp.hpp>
 #include <fstream>
 
-#include "kv/server/options.hpp"
+#include "kv/settings/options.hpp"
 #include "tests/kv/certificates.hpp"
 #include "tests/kv/running_server.hpp"
 

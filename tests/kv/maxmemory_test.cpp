@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kv/heap.hpp"
+#include "kv/text/heap.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {

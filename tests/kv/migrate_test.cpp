@@ -1,7 +1,7 @@
 // MIGRATE to servers that answer as a test wants, and to another server of this kind.
 #include <gtest/gtest.h>
 
-#include "kv/glob.hpp"
+#include "kv/text/glob.hpp"
 #include "tests/kv/fake_node.hpp"
 #include "tests/kv/recorded_effects.hpp"
 #include "tests/kv/running_server.hpp"

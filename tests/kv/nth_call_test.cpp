@@ -8,6 +8,7 @@
 
 #include "tests/kv/program.hpp"
 #include "tests/kv/wire_client.hpp"
+#include "tests/nth_call/calls.hpp"
 #include "tests/scratch_directory.hpp"
 
 namespace weir::kv::testing {
@@ -31,20 +32,12 @@ void use(Program& server, const std::string& path) {
   EXPECT_EQ(server.exit_code(), 0) << server.output();
 }
 
-struct Call {
-  const char* function;
-  int error;
-  int calls;  // each of the first so many fails once
-  bool all;   // and all from there on
-};
-
-class NthCall : public ::testing::TestWithParam<Call> {};
+class NthCall : public ::testing::TestWithParam<test::FailingCall> {};
 
 TEST_P(NthCall, may_fail) {
-  const Call& call = GetParam();
+  const test::FailingCall& call = GetParam();
   for (int n = 1; n <= call.calls; ++n) {
-    const std::string order = std::string(call.function) + ' ' + std::to_string(n) + ' ' +
-                              std::to_string(call.error) + (call.all ? " 1000000" : " 1");
+    const std::string order = call.order(n);
     SCOPED_TRACE(order);
     const test::ScratchDirectory folder;
     ::setenv("WEIR_FAILS", order.c_str(), 1);
@@ -59,16 +52,8 @@ TEST_P(NthCall, may_fail) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Of, NthCall,
-    ::testing::Values(Call{"mmap", ENOMEM, 3, false}, Call{"mmap", ENOMEM, 2, true},
-                      Call{"epoll_create1", EMFILE, 2, false}, Call{"epoll_ctl", ENOSPC, 6, false},
-                      Call{"fcntl", EINVAL, 3, false}, Call{"read", EIO, 4, false},
-                      Call{"signalfd", EMFILE, 1, false}, Call{"pthread_create", EAGAIN, 2, false},
-                      Call{"pthread_create", EAGAIN, 1, true}),
-    [](const auto& instance) {
-      return std::string(instance.param.function) + (instance.param.all ? "_and_later" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(Of, NthCall, ::testing::ValuesIn(test::failing_calls),
+                         [](const auto& instance) { return instance.param.name(); });
 
 TEST(SmallStack, is_widened) {
   const test::ScratchDirectory folder;

@@ -5,6 +5,8 @@
 //   ~  the elements of the reply may come in any order (members of hash tables do)
 //   ^  only the kind of the reply is compared (random or timed values)
 //   =N the line has N replies
+//   %  the counts of entries that a group has read are not compared
+//   !A>B where Redis 7.0 replies A, this server replies B, as later versions do
 //   >  the rest of the line is raw bytes in quotes; everything up to the end of the connection is compared,
 //      and a new connection takes its place
 #include <gtest/gtest.h>
@@ -14,6 +16,7 @@
 #include <set>
 
 #include "kv/resp/words.hpp"
+#include "tests/kv/group_counts.hpp"
 #include "tests/kv/redis_server.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/wire_client.hpp"
@@ -47,7 +50,9 @@ struct Line {
   bool any_order = false;
   bool kind_only = false;
   bool raw = false;
+  bool without_counts = false;
   int replies = 1;
+  std::string before, since;  // what Redis 7.0 replies, and what is replied since
   std::vector<std::string> words;
 };
 
@@ -70,6 +75,14 @@ std::vector<Line> load(const std::string& file) {
         line.kind_only = true;
       } else if (rest[0] == '>') {
         line.raw = true;
+      } else if (rest[0] == '%') {
+        line.without_counts = true;
+      } else if (rest[0] == '!') {
+        const std::size_t middle = rest.find('>');
+        const std::size_t end = rest.find(' ');
+        line.before = rest.substr(1, middle - 1);
+        line.since = rest.substr(middle + 1, end - middle - 1);
+        rest.remove_prefix(end - 1);
       } else if (rest[0] == '=') {
         line.replies = rest[1] - '0';
         rest.remove_prefix(1);
@@ -93,9 +106,23 @@ std::string ask(WireClient& client, const Line& line) {
   std::string replies;
   for (int i = 0; i < line.replies; ++i) {
     const std::string reply = client.reply();
-    replies += line.kind_only ? reply.substr(0, 1) : line.any_order ? sorted(reply) : reply;
+    replies += line.kind_only        ? reply.substr(0, 1)
+               : line.any_order      ? sorted(reply)
+               : line.without_counts ? without_group_counts(reply)
+                                     : reply;
   }
   return replies;
+}
+
+std::string bulk(const std::string& text) {
+  return '$' + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+
+// The reply that is expected of this server where Redis's is `theirs`.
+std::string expected(const Line& line, const std::string& theirs) {
+  if (line.before.empty()) return theirs;
+  EXPECT_EQ(theirs, bulk(line.before));
+  return bulk(line.since);
 }
 
 class Oracle : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
@@ -123,7 +150,7 @@ TEST_P(Oracle, answers_as_redis_does) {
         weir = std::make_unique<WireClient>(fresh(ours.path()));
         reference = std::make_unique<WireClient>(fresh(redis().path()));
       } else {
-        EXPECT_EQ(ask(*weir, line), ask(*reference, line));
+        EXPECT_EQ(ask(*weir, line), expected(line, ask(*reference, line)));
       }
     } catch (const std::exception& problem) {
       FAIL() << problem.what();
@@ -242,6 +269,10 @@ std::string docs_from(WireClient& client, const std::string& name, const std::st
   return at == std::string::npos ? "" : reply.substr(at);
 }
 
+// Commands that take more than in Redis 7.0, as later versions do.
+const std::set<std::string> grown{"client|kill", "client|list", "geosearch", "geosearchstore",
+                                  "hscan",       "set",         "zrank",     "zrevrank"};
+
 TEST(OracleDocs, have_the_arguments_and_versions_that_redis_has_of_our_commands) {
   RunningServer server;
   WireClient ours = server.connect();
@@ -254,7 +285,10 @@ TEST(OracleDocs, have_the_arguments_and_versions_that_redis_has_of_our_commands)
               docs_from(theirs, name, "since").substr(0, since_bytes))
         << name;
     if (!docs_from(theirs, name, "subcommands").empty()) continue;
-    EXPECT_EQ(docs_from(ours, name, "arguments"), docs_from(theirs, name, "arguments")) << name;
+    const bool same = docs_from(ours, name, "arguments") == docs_from(theirs, name, "arguments");
+    EXPECT_EQ(same, !grown.contains(name)) << name << "\n"
+                                           << docs_from(ours, name, "arguments") << "\n"
+                                           << docs_from(theirs, name, "arguments");
   }
 }
 

@@ -274,7 +274,7 @@ TEST(FollowingServer, applies_a_transaction_whole_or_not_at_all) {
   // It requests what it has not applied.
   WireClient link = primary.accept();
   const std::string asked = std::to_string(8 + encode({"SET", "c", "3"}).size());
-  for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n"}) {
+  for (const char* last : {"PING\r\n", "listening-port\r\n$1\r\n0\r\n", "psync2\r\n", "9.0.0\r\n"}) {
     link.through(last);
     link.send("+OK\r\n");
   }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <functional>
 
-#include "kv/number.hpp"
 #include "kv/rdb/checksum.hpp"
 #include "kv/rdb/dump_payload.hpp"
 #include "kv/rdb/file_reader.hpp"
@@ -15,6 +14,7 @@
 #include "kv/store/set.hpp"
 #include "kv/store/stream.hpp"
 #include "kv/store/zset.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv::rdb {
 namespace {

@@ -29,13 +29,13 @@ TEST_P(BothWays, a_dumped_value_is_restored_as_it_was) {
     from->call({"FLUSHALL"});
     for (const Words& words : GetParam().make) from->call(words);
     const std::string before = seen(*from, GetParam());
-    const std::string encoding = from->call({"OBJECT", "ENCODING", "k"});
+    const std::string encoding = encoding_of(*from, "k");
     const std::string payload = contents(from->call({"DUMP", "k"}));
     to->call({"FLUSHALL"});
     ASSERT_EQ(to->call({"RESTORE", "k", "0", payload}), "+OK\r\n");
     EXPECT_EQ(seen(*to, GetParam()), before);
     if (is_redis_7_0()) {
-      EXPECT_EQ(to->call({"OBJECT", "ENCODING", "k"}), encoding);
+      EXPECT_EQ(encoding_of(*to, "k"), encoding);
     }
   }
 }

@@ -2,7 +2,7 @@
 // both evict about as many keys, keep about as many, and refuse none.
 #include <gtest/gtest.h>
 
-#include "kv/heap.hpp"
+#include "kv/text/heap.hpp"
 #include "tests/kv/redis_server.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/running_server.hpp"

@@ -34,8 +34,7 @@ std::vector<std::string> seen(WireClient& client) {
     if (type.any_order && look[0] == "SMEMBERS") look = {"SORT", type.name, "ALPHA"};
     if (type.any_order && look[0] == "HGETALL") look = {"HMGET", type.name, "f0", "f1", "f19", "f1999"};
     all.push_back(std::string(type.name) + ' ' + client.call(look));
-    if (is_redis_7_0())
-      all.push_back(std::string(type.name) + ' ' + client.call({"OBJECT", "ENCODING", type.name}));
+    if (is_redis_7_0()) all.push_back(std::string(type.name) + ' ' + encoding_of(client, type.name));
   }
   all.push_back(client.call({"DBSIZE"}));
   all.push_back(client.call({"PEXPIRETIME", "expires"}));

@@ -1,6 +1,9 @@
 // What a server does for its replicas, as seen by a test that speaks the protocol by hand.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "kv/persistence/loading.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/synced_history.hpp"
 #include "tests/kv/aof.hpp"
@@ -49,6 +52,47 @@ TEST(Replicas, are_sent_a_snapshot_and_then_each_change) {
   EXPECT_TRUE(replica.take({"SELECT", "3"}).starts_with("*2"));
   const std::string set = replica.wire.reply();
   EXPECT_NE(set.find("PXAT"), std::string::npos) << set;
+}
+
+// What a server that starts with these bytes as its snapshot knows of hash h.
+std::string times_in(const std::string& snapshot) {
+  const ScratchFolder folder;
+  std::ofstream(folder.file("dump.rdb"), std::ios::binary) << snapshot;
+  Settings settings = quiet_settings();
+  settings.dir = folder.path();
+  RunningServer server(settings);
+  server.run([](Server& s) {
+    const auto loaded = load_snapshot(s, [] { return true; });
+    EXPECT_TRUE(loaded) << loaded.error();
+  });
+  return server.connect().call({"HPEXPIRETIME", "h", "FIELDS", "2", "a", "b"});
+}
+
+// Valkey 9 does not read Redis 7.4's form of hashes whose fields expire, nor Redis Valkey's.
+TEST(Replicas, are_sent_the_form_of_snapshot_that_they_read) {
+  RunningServer server;
+  WireClient client = server.connect();
+  client.call({"HSET", "h", "a", "1", "b", "2"});
+  struct Row {
+    const char* version;  // null: the replica does not say
+    const char* header;
+    char type;
+  };
+  const auto expect_form = [&](const Row& row) {
+    HandReplica replica(server);
+    if (row.version != nullptr) replica.wire.call({"REPLCONF", "version", row.version});
+    replica.follow();
+    EXPECT_EQ(replica.snapshot.substr(0, 9), row.header);
+    EXPECT_NE(replica.snapshot.find(std::string(1, row.type) + "\x01h"), std::string::npos) << row.header;
+    return replica.snapshot;
+  };
+  for (const char* version : {"8.1.4", "9.0.0"}) expect_form({version, "REDIS0010", 4});
+  client.call({"HPEXPIREAT", "h", "4000000000000", "FIELDS", "1", "a"});
+  for (const Row& row :
+       {Row{nullptr, "REDIS0012", 24}, Row{"8.1.4", "REDIS0012", 24}, Row{"x", "REDIS0012", 24},
+        Row{"9.0.0", "VALKEY080", 22}, Row{"10.2.1", "VALKEY080", 22}}) {
+    EXPECT_EQ(times_in(expect_form(row)), "*2\r\n:4000000000000\r\n:-1\r\n") << row.header;
+  }
 }
 
 // A replica that loads the snapshot would not find its end if more data followed it.

@@ -163,5 +163,24 @@ TEST(RequestParser, receives_a_large_argument_into_the_block_that_will_be_stored
   EXPECT_EQ(parser.arguments()[0].text, "abc" + std::string(49997, 'z'));
 }
 
+TEST(RequestParser, large_argument_takes_memory_as_its_bytes_come) {
+  constexpr std::size_t length = 9 * RequestParser::first_block + 7;
+  RequestParser parser;
+  const std::string head = "*1\r\n$" + std::to_string(length) + "\r\n";
+  ASSERT_EQ(parser.parse(head, {}), RequestParser::Status::incomplete);
+  EXPECT_LE(parser.wanted().size(), RequestParser::first_block);
+  std::size_t came = 0;
+  for (std::span<char> place; !(place = parser.wanted()).empty(); came += place.size()) {
+    EXPECT_LE(place.size(), came + RequestParser::first_block);
+    for (std::size_t i = 0; i < place.size(); ++i) place[i] = static_cast<char>('a' + (came + i) % 23);
+    parser.filled(place.size());
+  }
+  ASSERT_EQ(came, length + 2);
+  ASSERT_EQ(parser.parse(head, {}), RequestParser::Status::complete);
+  const std::string_view text = parser.arguments()[0].text;
+  ASSERT_EQ(text.size(), length);
+  for (std::size_t i = 0; i < length; i += 4'999) ASSERT_EQ(text[i], static_cast<char>('a' + i % 23)) << i;
+}
+
 }  // namespace
 }  // namespace weir::kv

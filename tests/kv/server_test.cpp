@@ -4,7 +4,7 @@
 #include <fstream>
 #include <set>
 
-#include "kv/server/options.hpp"
+#include "kv/settings/options.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {

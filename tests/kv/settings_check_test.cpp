@@ -13,7 +13,7 @@
 #include <set>
 
 #include "kv/resp/words.hpp"
-#include "kv/server/config_file.hpp"
+#include "kv/settings/config_file.hpp"
 #include "tests/kv/program.hpp"
 #include "tests/kv/running_server.hpp"
 #include "transport/owned_fd.hpp"

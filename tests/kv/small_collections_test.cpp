@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "kv/heap.hpp"
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/value.hpp"
 #include "kv/store/zset.hpp"
+#include "kv/text/heap.hpp"
 
 namespace weir::kv {
 namespace {
@@ -296,6 +296,18 @@ TEST(SmallSortedSet, finds_members_between_texts) {
   }
 }
 
+// The form after `member` has come to what `model` holds with it.
+Set::Form form_with(Set::Form form, const std::set<std::string>& model, const std::string& member,
+                    SmallLimits limits) {
+  using enum Set::Form;
+  if (form == table) return table;
+  if (form == integers && parse_int(member) && (limits.entries != 0 || model.size() > 1))
+    return model.size() <= limits.entries ? integers : table;
+  const auto fits = [&](const std::string& text) { return text.size() <= limits.bytes; };
+  const bool all_fit = form == integers ? std::ranges::all_of(model, fits) : fits(member);
+  return model.size() <= limits.entries && all_fit ? packed : table;
+}
+
 // Integers of all widths and what looks like them; with few of them the row lies in the value.
 TEST_P(SmallCollections, set_holds_what_a_sorted_set_of_texts_holds) {
   const auto& [name, limits, entries, text_bytes] = GetParam();
@@ -305,17 +317,19 @@ TEST_P(SmallCollections, set_holds_what_a_sorted_set_of_texts_holds) {
     std::set<std::string> model;
     const bool all_integers = round % 2 == 0;
     const std::uint64_t bits = 4 + words.below(60);
-    bool integers_only = true;
+    const SetLimits both{limits.entries, limits};
+    Set::Form form = Set::Form::integers;
     for (std::size_t step = 0; step < 4 * entries; ++step) {
       const std::int64_t number = static_cast<std::int64_t>(words.any() << (64 - bits)) >> (64 - bits);
       const std::string member = all_integers ? std::to_string(number) : words.text(text_bytes);
       if (words.below(4) == 0) {
         ASSERT_EQ(set.erase(member), model.erase(member) == 1) << member;
       } else {
-        ASSERT_EQ(set.insert(member, limits.entries), model.insert(member).second) << member;
-        integers_only = integers_only && parse_int(member) && model.size() <= limits.entries;
+        const bool is_new = model.insert(member).second;
+        if (is_new) form = form_with(form, model, member, limits);
+        ASSERT_EQ(set.insert(member, both), is_new) << member;
       }
-      ASSERT_EQ(set.integers_only(), integers_only);
+      ASSERT_EQ(set.form(), form) << member;
       ASSERT_EQ(set.contains(member), model.contains(member));
     }
     const auto members_of = [](const Set& from) {
@@ -325,6 +339,7 @@ TEST_P(SmallCollections, set_holds_what_a_sorted_set_of_texts_holds) {
     };
     std::vector<std::string> expected(model.begin(), model.end());
     std::vector<std::string> members = members_of(set);
+    const bool integers_only = form == Set::Form::integers;
     if (integers_only) {
       std::ranges::sort(expected, {}, [](const std::string& member) { return *parse_int(member); });
     } else {
@@ -477,16 +492,35 @@ TEST(SmallHash, of_five_fields_takes_no_more_than_in_redis) {
 TEST(SmallSet, of_ten_integers_takes_no_more_than_in_redis) {
   const std::size_t bytes = bytes_for_each([] {
     Set set;
-    for (int i = 0; i < 10; ++i) set.insert(std::to_string(1000 + i), 512);
+    for (int i = 0; i < 10; ++i) set.insert(std::to_string(1000 + i), {});
     return Value(std::move(set));
   });
   EXPECT_EQ(bytes, 0u) << "they lie in the value";
 }
 
+TEST(SmallSet, of_ten_texts_takes_no_more_than_in_redis) {
+  const std::size_t bytes = bytes_for_each([] {
+    Set set;
+    for (int i = 0; i < 10; ++i) set.insert("member:" + std::to_string(i), {});
+    return Value(std::move(set));
+  });
+  EXPECT_LE(bytes, 16u + 112u);
+}
+
+TEST(SmallSet, shows_texts_in_the_order_they_came) {
+  Set set;
+  for (const char* member : {"7", "b", "-5", "a"}) set.insert(member, {});
+  set.erase("b");
+  set.insert("b", {});
+  std::vector<std::string> members;
+  set.for_each([&](std::string_view member) { return members.emplace_back(member), true; });
+  EXPECT_EQ(members, (std::vector<std::string>{"7", "-5", "a", "b"}));
+}
+
 TEST(SmallSet, of_many_integers_takes_no_more_than_their_width) {
   const std::size_t bytes = bytes_for_each([] {
     Set set;
-    for (int i = 0; i < 512; ++i) set.insert(std::to_string(i), 512);
+    for (int i = 0; i < 512; ++i) set.insert(std::to_string(i), {});
     return Value(std::move(set));
   });
   EXPECT_LE(bytes, 16u + 1280u);

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "kv/commands/latency_report.hpp"
-#include "kv/server/latency_events.hpp"
-#include "kv/server/latency_histogram.hpp"
-#include "kv/server/recent_rate.hpp"
+#include "kv/counting/latency_events.hpp"
+#include "kv/counting/latency_histogram.hpp"
+#include "kv/counting/recent_rate.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/wire_client.hpp"
 

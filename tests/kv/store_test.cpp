@@ -210,14 +210,14 @@ TEST(Hash, keeps_the_order_of_arrival_while_small_and_everything_when_it_grows) 
 
 TEST(Set, of_integers_is_sorted_until_something_else_comes) {
   Set set;
-  for (const char* member : {"30", "-5", "7"}) EXPECT_TRUE(set.insert(member, 512));
-  EXPECT_FALSE(set.insert("7", 512));
+  for (const char* member : {"30", "-5", "7"}) EXPECT_TRUE(set.insert(member, {}));
+  EXPECT_FALSE(set.insert("7", {}));
   std::vector<std::string> members;
   set.for_each([&](std::string_view member) { return members.emplace_back(member), true; });
   EXPECT_EQ(members, (std::vector<std::string>{"-5", "7", "30"}));
   EXPECT_FALSE(set.contains("07"));
-  EXPECT_TRUE(set.insert("07", 512));
-  EXPECT_FALSE(set.integers_only());
+  EXPECT_TRUE(set.insert("07", {}));
+  EXPECT_EQ(set.form(), Set::Form::packed);
   EXPECT_TRUE(set.contains("-5"));
   EXPECT_EQ(set.size(), 4u);
 }
@@ -226,7 +226,7 @@ TEST(Set, of_integers_is_sorted_until_something_else_comes) {
 TEST(Set, shows_each_member_once_while_members_are_looked_up) {
   Set set;
   for (int i = 0; i < 700; ++i) {
-    set.insert("member" + std::to_string(i), 512);
+    set.insert("member" + std::to_string(i), {});
     std::set<std::string> seen;
     set.for_each([&](std::string_view member) {
       EXPECT_TRUE(set.contains(member));

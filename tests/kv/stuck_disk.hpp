@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "kv/persistence/disk.hpp"
+#include "kv/core/disk.hpp"
 
 namespace weir::kv::testing {
 

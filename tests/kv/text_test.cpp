@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "kv/bytes.hpp"
-#include "kv/glob.hpp"
-#include "kv/number.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/text/bytes.hpp"
+#include "kv/text/glob.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 namespace {

@@ -1,12 +1,12 @@
 // Memory that evicting cannot free: while a snapshot waits for the disk or for a replica, a full cache loses
 // as many keys as are written to it, and not more; and writes are refused only for what counts.
-#include "kv/server/uncounted_memory.hpp"
+#include "kv/core/uncounted_memory.hpp"
 
 #include <gtest/gtest.h>
 
-#include "kv/heap.hpp"
+#include "kv/core/history.hpp"
 #include "kv/persistence/snapshots.hpp"
-#include "kv/replication/history.hpp"
+#include "kv/text/heap.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/stuck_disk.hpp"
