@@ -50,6 +50,7 @@ struct Server::State {
       : options(std::move(with)), rules(std::make_shared<ServerRules>(options.limits, options.blocking)) {
     rules->authentication = options.authentication;
     rules->compression = options.compression;
+    rules->exceptions_to_callers = options.exceptions_to_callers;
     const std::uint32_t count = threads_allowed() ? options.threads : 1;
     if (options.stats) keeper = std::make_shared<StatsKeeper>(count);
     lanes.push_back(make_lane(on, 0));

@@ -43,7 +43,10 @@ struct ServerOptions {
   ServerChain interceptors;
   CompressionOptions compression;  // of bodies, for clients that use it, too
   BlockingOptions blocking;        // threads for functions that say that they block (blocking_threads.hpp)
-  bool stats = false;              // counts and latencies of each function: method_stats(), "weir.stats"
+  // Whether callers get what() of an exception that leaves a function. It may hold names of files, queries,
+  // other callers' data; interceptors see it in any case (CallEnd::error).
+  bool exceptions_to_callers = false;
+  bool stats = false;  // counts and latencies of each function: method_stats(), "weir.stats"
 };
 
 struct ServerStats {

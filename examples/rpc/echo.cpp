@@ -20,7 +20,7 @@ asio::awaitable<void> talk(std::string address) {
   std::puts(answer ? answer->c_str() : answer.error().what.c_str());
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   asio::io_context io(1);
   rpc::Server server(io);
   server.add<echo>();
@@ -29,4 +29,6 @@ int main(int argc, char** argv) {
 
   asio::co_spawn(io, talk(*address), [&](const std::exception_ptr&) { server.stop(); });
   io.run();  // returns when the server has stopped and the client is gone
+} catch (const std::exception& error) {
+  return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

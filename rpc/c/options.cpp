@@ -61,6 +61,8 @@ const Setting settings[] = {
        o.connect.compression.from_bytes = static_cast<std::uint32_t>(bytes);
        o.serve.compression.from_bytes = static_cast<std::uint32_t>(bytes);
      }},
+    {"exceptions_to_callers", 1,
+     [](auto& o, std::uint64_t yes) { o.serve.exceptions_to_callers = yes != 0; }},
     {"compression", 0, nullptr, [](auto& o) -> std::string& { return o.compression; }},
     {"token", 0, nullptr, [](auto& o) -> std::string& { return o.token; }},
     {"tls.certificate", 0, nullptr,

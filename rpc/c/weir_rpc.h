@@ -96,6 +96,7 @@ typedef struct weir_rpc_error {
  *   token                  sent to the server when the client connects
  *   compression            lz4, zstd or none (the default): of bodies, where both ends have it
  *   compress_from_bytes    smaller bodies go as they are (1024)
+ *   exceptions_to_callers  1: callers get the text of an exception that leaves a C++ function (server; 0)
  *   tls.certificate        a file in PEM form, as are the next two
  *   tls.key
  *   tls.authority

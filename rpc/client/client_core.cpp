@@ -148,9 +148,12 @@ Result<void> ClientCore::put_before_arguments(Draft& draft, const CallOptions& o
 }
 
 void ClientCore::put_types(Draft& draft, const MethodSchema& schema) {
-  CallerSchema caller{schema.id, {}};
+  const bool without = schema.id_without_enumerators != 0 &&
+                       (!peer_knows(Feature::enumerators) || schema.text.size() > max_schema_bytes);
+  const std::string_view text = without ? schema.text_without_enumerators : schema.text;
+  CallerSchema caller{without ? schema.id_without_enumerators : schema.id, {}};
   const bool unsent = sent_schemas_[caller.id % sent_schemas_.size()] != caller.id;
-  if (unsent && schema.text.size() <= max_schema_bytes) caller.text = schema.text;
+  if (unsent && text.size() <= max_schema_bytes) caller.text = text;
   rpc::append(encoded(), caller);
   draft.flags |= FrameFlag::typed;
   draft.schema = caller.id;

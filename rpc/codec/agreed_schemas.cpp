@@ -32,7 +32,8 @@ Result<CallerSchema> read_caller_schema(std::span<const std::byte> body) {
 
 std::optional<Error> AgreedSchemas::why_not(std::string_view name, const MethodSchema& served,
                                             const CallerSchema& caller) {
-  if (served.id == 0 || served.id == caller.id) return std::nullopt;
+  if (served.id == 0 || served.id == caller.id || served.id_without_enumerators == caller.id)
+    return std::nullopt;
   const Key key{served.id, caller.id};
   auto known = verdicts_.find(key);
   if (known == verdicts_.end() && caller.text.empty())

@@ -16,6 +16,7 @@
 // function's arguments become a body; MessagePack is the default, CodecOf says otherwise for one function.
 #pragma once
 
+#include <cmath>
 #include <limits>
 
 #include "rpc/codec/aggregate.hpp"
@@ -293,6 +294,9 @@ bool read_value(MsgpackReader& from, T& value) {
   } else if constexpr (std::floating_point<T>) {
     double real = 0;
     if (!from.real(real)) return false;
+    if constexpr (std::same_as<T, float>)
+      if (std::isfinite(real) && std::abs(real) > double{std::numeric_limits<float>::max()})
+        return from.fail("a number out of the range of its type");
     value = static_cast<T>(real);
     return true;
   } else if constexpr (Textual<T>) {

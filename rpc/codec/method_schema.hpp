@@ -15,20 +15,27 @@ namespace weir::rpc {
 struct MethodSchema {
   std::string text;      // codec/schema.hpp; empty if the function's codec does not tell
   std::uint64_t id = 0;  // 0: is not compared
+  // The same for an end that does not know Feature::enumerators; empty and 0: no enum is in it.
+  std::string text_without_enumerators = {};
+  std::uint64_t id_without_enumerators = 0;
 };
 
-// With the number of the text.
-MethodSchema numbered_schema(std::string text);
+// With the numbers of the texts.
+MethodSchema numbered_schema(std::string text, std::string without_enumerators = {});
 
 template <auto F>
 const MethodSchema& schema_of() {
   static const MethodSchema made = [] {
     using C = typename CodecOf<F>::type;
     if constexpr (std::is_same_v<C, MessagePack>) {
-      SchemaText text;
-      describe_method<ArgumentsOf<F>, required_arguments<F>, typename Method<F>::reads,
-                      typename Method<F>::writes, ResultOf<F>>(text);
-      return numbered_schema(std::move(text.text));
+      const auto text = [](bool enumerators) {
+        SchemaText made_text;
+        made_text.enumerators = enumerators;
+        describe_method<ArgumentsOf<F>, required_arguments<F>, typename Method<F>::reads,
+                        typename Method<F>::writes, ResultOf<F>>(made_text);
+        return std::move(made_text.text);
+      };
+      return numbered_schema(text(true), text(false));
     } else if constexpr (requires { C::template schema<ArgumentsOf<F>, ResultOf<F>>(); }) {
       return MethodSchema{C::template schema<ArgumentsOf<F>, ResultOf<F>>(), 0};
     } else {

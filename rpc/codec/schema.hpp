@@ -5,6 +5,7 @@
 //          | name "{" field ": " type, ... "}"      an aggregate, in full where it first appears
 //          | name                                   one that was given in full before
 //          | number "[" unit "]"                    a duration: i64[ms]
+//          | number "<" name = value, ... ">"       an enum: u8<open = 0, closed = 1> (enumerators.hpp)
 // Names are letters, digits and underscores: `Page<shop::Item>` is Page_Item, and of two types with one name
 // the second has its namespaces before it.
 //   method = "(" parameter, ... ["stream" type] ")" " -> " type
@@ -21,12 +22,14 @@
 #include <vector>
 
 #include "rpc/codec/codec.hpp"
+#include "rpc/codec/enumerators.hpp"
 
 namespace weir::rpc {
 
 struct SchemaText {
   std::string text;
   bool only_names = false;  // of aggregates
+  bool enumerators = true;  // of enums; false: as releases before Feature::enumerators
   struct Named {
     std::string_view type;  // as the compiler spells it, with its namespaces
     std::string name;
@@ -101,6 +104,11 @@ void describe(SchemaText& to) {
     to.text.append(std::is_signed_v<T> ? "i" : "u").append(std::to_string(8 * sizeof(T)));
   } else if constexpr (std::is_enum_v<T>) {
     describe<std::underlying_type_t<T>>(to);
+    if constexpr (EveryNumberIsAValue<T>) {
+      if (const std::string names = to.enumerators && !to.only_names ? enumerators_text<T>() : "";
+          !names.empty())
+        to.text.append("<").append(names).append(">");
+    }
   } else if constexpr (std::floating_point<T>) {
     to.text += std::same_as<T, float> ? "f32" : "f64";
   } else if constexpr (Textual<T>) {

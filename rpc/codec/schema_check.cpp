@@ -19,7 +19,8 @@ struct Type {
   std::string_view name;                 // "i64" for a scalar, its own name for a record
   std::string_view unit;                 // for a scalar
   std::vector<const Type*> parts;        // in order for a record
-  std::vector<std::string_view> fields;  // a record's field names
+  std::vector<std::string_view> fields;  // a record's field names, or an enum's
+  std::vector<std::string_view> values;  // of an enum's names
 };
 
 struct Parameter {
@@ -125,6 +126,13 @@ class Parsed {
       made->unit = rest_.substr(0, rest_.find(']'));
       rest_.remove_prefix(made->unit.size());
       expect("]");
+    } else if (take("<")) {
+      while (!broken_ && !take(">")) {
+        if (!made->fields.empty()) expect(", ");
+        made->fields.push_back(word());
+        expect(" = ");
+        made->values.push_back(word());
+      }
     } else if (take("{")) {
       made->kind = Kind::record;
       records_.emplace(name, made);
@@ -214,8 +222,8 @@ class Check {
       case Kind::scalar:
         if (written->unit != read->unit ||
             !(written->name == read->name || holds(number_of(read->name), number_of(written->name))))
-          differ(where, *written, *read);
-        return;
+          return differ(where, *written, *read);
+        return see_enumerators(where, *written, *read);
       case Kind::variant:
         if (read->parts.size() < written->parts.size()) return differ(where, *written, *read);
         break;
@@ -242,6 +250,22 @@ class Check {
                    std::string(read.fields[i]) + " at " + std::string(reader_));
       see(where + ", " + std::string(read.name) + "." + std::string(read.fields[i]), written.parts[i],
           read.parts[i]);
+    }
+  }
+
+  // An enum may grow by names with values that are new. Both lists are short and are searched by looking.
+  void see_enumerators(const std::string& where, const Type& written, const Type& read) {
+    for (std::size_t i = 0; i < written.fields.size(); ++i) {
+      for (std::size_t j = 0; j < read.fields.size(); ++j) {
+        const bool same_name = written.fields[i] == read.fields[j],
+                   same_value = written.values[i] == read.values[j];
+        if (same_name == same_value) continue;
+        const auto here = [](const Type& type, std::size_t at) {
+          return std::string(type.fields[at]).append(" = ").append(type.values[at]);
+        };
+        return say(where + ": " + here(written, i) + " at " + std::string(writer_) + ", " + here(read, j) +
+                   " at " + std::string(reader_));
+      }
     }
   }
 

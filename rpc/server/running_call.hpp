@@ -136,7 +136,8 @@ class RunningCall {
   std::size_t argument_bytes = 0;  // of what is no stream
   std::size_t bytes = 0;           // with what they became
   asio::cancellation_signal signal;
-  bool late = false;  // the deadline was the reason
+  bool late = false;   // the deadline was the reason
+  bool threw = false;  // what it returns is what() of an exception
 };
 
 }  // namespace weir::rpc

@@ -29,9 +29,11 @@ asio::awaitable<Result<void>> run(RunningCall& call) {
     if (call.context.cancelled() && thrown.code() == asio::error::operation_aborted)
       co_return fail(call.late ? Errc::deadline_exceeded : Errc::cancelled,
                      call.method.name + (call.late ? " was cancelled at its deadline" : " was cancelled"));
+    call.threw = true;
     co_return std::unexpected(describe_failure(call.method, thrown));
   } catch (const std::exception& thrown) {
     if (call.reply.ended()) throw;
+    call.threw = true;
     co_return std::unexpected(describe_failure(call.method, thrown));
   }
 }
@@ -205,17 +207,19 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
     return reply_error(frame.header.id, begun.error(), {}, &context);
   Reply reply(*this, limits_.reply, method, context);
   Result<void> outcome;
+  bool threw = false;
   try {
     outcome = method.now(method.object, context, frame.body, reply);
   } catch (const std::exception& thrown) {
     if (reply.ended()) throw;
+    threw = true;
     outcome = std::unexpected(describe_failure(method, thrown));
   } catch (...) {
     if (reply.ended()) throw;
     outcome = threw_something(method);
   }
   spend(context.decoding_.used);
-  if (!outcome) reply_error(frame.header.id, outcome.error(), {}, &context);
+  if (!outcome) reply_failure(context, method, threw, outcome.error());
   if (!chain_->empty()) end_call(context, outcome, reply.sent());
 }
 
@@ -269,9 +273,16 @@ void ServerConnection::leave(RunningCall& call) {
 void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   leave(call);
   call.end_stream(Errc::closed);
-  if (!outcome) reply_error(call.id(), outcome.error(), {}, &call.context);
+  if (!outcome) reply_failure(call.context, call.method, call.threw, outcome.error());
   if (!chain_->empty()) end_call(call.context, outcome, call.reply.sent());
   if (is_open()) apply_limits();
+}
+
+void ServerConnection::reply_failure(const Context& context, const Registered& method, bool threw,
+                                     const Error& why) {
+  if (!threw || rules_->exceptions_to_callers) return reply_error(context.header_.id, why, {}, &context);
+  reply_error(context.header_.id,
+              {Errc::failed, method.name + " threw an exception; the server has its text"}, {}, &context);
 }
 
 void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer attachment,

@@ -79,6 +79,7 @@ struct ServerRules {
   const std::unique_ptr<BlockingThreads> blocking;
   Authentication authentication;
   CompressionOptions compression;
+  bool exceptions_to_callers = false;  // see ServerOptions
   Registry registry;
 };
 
@@ -145,6 +146,8 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
   Result<void> check_types(const Registered& method, Frame& frame);
   void end_call(Context& context, const Result<void>& outcome, const SentReply& reply);
   void finished(RunningCall& call, Result<void> outcome);
+  // `threw`: the function did, and `why` has what() of it.
+  void reply_failure(const Context& context, const Registered& method, bool threw, const Error& why);
   // `context`: of the call, once there is one.
   void reply_error(std::uint64_t id, const Error& why, Buffer attachment = {},
                    const Context* context = nullptr);

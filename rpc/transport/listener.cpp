@@ -40,6 +40,7 @@ class Taker {
   Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
       : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
 
+  bool full() const { return tls_ && places_->full(); }
   bool has_room() const { return !tls_ || places_->has_room(); }
   // For want of a descriptor, a handshake leaves.
   transport::Newcomers::Room make_room() const {
@@ -66,19 +67,16 @@ class Taker {
     socket.set_option(tcp::no_delay(true), error);
     TlsPeer tls{.side = TlsSide::server,
                 .context = tls_,
-                .handshakes = places_->handshakes(),
+                .place = std::make_shared<HandshakePlaces::Place>(std::move(place)),
                 .from = peer.address().to_string()};
-    asio::co_spawn(
-        io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name), std::move(place)),
-        asio::detached);
+    asio::co_spawn(io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name)),
+                   asio::detached);
   }
 
  private:
   static asio::awaitable<void> shake_hands(std::shared_ptr<const Taker> self, asio::io_context& io,
-                                           tcp::socket socket, TlsPeer tls, std::string name,
-                                           HandshakePlaces::Place place) {
+                                           tcp::socket socket, TlsPeer tls, std::string name) {
     auto made = co_await make_tls_transport(std::move(socket), std::move(tls), std::move(name));
-    place.give_back();
     if (made) self->accepted_(io, std::move(*made));
   }
 
@@ -148,7 +146,10 @@ class SocketListener final : public Listener, public Poller::Watcher {
 
   void accept(int most_at_once, Handshakes which) {
     for (int i = 0; i < most_at_once; ++i) {
-      if (which != Handshakes::all && !taker_->has_room()) return pause(HandshakePlaces::look_again);
+      if (which != Handshakes::all && taker_->full()) {
+        if (i > 0) return;  // the rest comes after the handshakes have read what has arrived
+        if (!taker_->has_room()) return pause(HandshakePlaces::look_again);
+      }
       sockaddr_storage from{};
       socklen_t size = sizeof from;
       OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));

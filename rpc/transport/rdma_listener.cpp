@@ -137,10 +137,9 @@ Result<std::unique_ptr<Listener>> make_listener(
 }
 
 asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string peer,
-                                  std::function<bool()> listening, std::function<void(TransportPtr)> accepted,
-                                  transport::HandshakePlaces::Place place) {
+                                  std::function<bool()> listening,
+                                  std::function<void(TransportPtr)> accepted) {
   auto made = co_await make_tls_transport(std::move(stream), std::move(tls), std::move(peer));
-  place.give_back();
   if (made && listening()) accepted(std::move(*made));
 }
 
@@ -169,13 +168,12 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
         TlsPeer peer_tls{.side = TlsSide::server,
                          .context = context,
-                         .handshakes = places->handshakes(),
+                         .place = std::make_shared<transport::HandshakePlaces::Place>(places->take()),
                          .from = remote.address().to_string()};
         asio::co_spawn(
             there,
-            shake_hands(
-                std::move(stream), std::move(peer_tls), std::move(peer), std::move(listening),
-                [&there, accepted](TransportPtr made) { accepted(there, std::move(made)); }, places->take()),
+            shake_hands(std::move(stream), std::move(peer_tls), std::move(peer), std::move(listening),
+                        [&there, accepted](TransportPtr made) { accepted(there, std::move(made)); }),
             asio::detached);
       },
       places);

@@ -13,6 +13,7 @@
 
 #include "rpc/transport/stream_transport.hpp"
 #include "rpc/transport/time_limit.hpp"
+#include "transport/handshake_progress.hpp"
 
 namespace weir::rpc {
 
@@ -39,17 +40,16 @@ std::string name_in_certificate(SSL* ssl) {
 }
 
 // Until the handshake is over, another client may need its place. `end` is called only while it exists.
-transport::Newcomers::Stay stay_of(const TlsPeer& tls, const asio::any_io_executor& executor,
-                                   const std::shared_ptr<std::function<void()>>& end) {
-  if (tls.handshakes == nullptr) return {};
-  return tls.handshakes->enter(tls.from, [weak = std::weak_ptr(end), executor](transport::Newcomers::Lack) {
+transport::Newcomers::Leave leave_by(const asio::any_io_executor& executor,
+                                     const std::shared_ptr<std::function<void()>>& end) {
+  return [weak = std::weak_ptr(end), executor](transport::Newcomers::Lack) {
     const auto work = [weak] {
       if (const auto ends = weak.lock()) (*ends)();
     };
     const auto* const io = executor.target<asio::io_context::executor_type>();
     if (io != nullptr && io->running_in_this_thread()) return work(), transport::Newcomers::Room::now;
     return asio::post(executor, work), transport::Newcomers::Room::soon;
-  });
+  };
 }
 
 template <class Layer>
@@ -68,17 +68,19 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
     stream.lowest_layer().close(ignored);
   });
   const TimeLimit limit(executor, tls.timeout, *close);
-  transport::Newcomers::Stay stay = stay_of(tls, executor, close);
+  const auto place = tls.place ? tls.place : std::make_shared<transport::HandshakePlaces::Place>();
+  place->may_leave(tls.from, leave_by(executor, close));
   const auto side =
       tls.side == TlsSide::server ? asio::ssl::stream_base::server : asio::ssl::stream_base::client;
   std::string why;
   try {
+    const transport::HandshakeProgress progress(stream.native_handle(), *place);
     co_await stream.async_handshake(side, asio::use_awaitable);
   } catch (const std::system_error& error) {
     why = limit.passed() ? "no handshake within " + std::to_string(tls.timeout.count()) + " ms"
                          : error.code().message();
   }
-  stay.settle();
+  place->give_back();
   if (!why.empty() || limit.passed())
     co_return fail(Errc::tls, peer + ": the TLS handshake failed: " + why +
                                   "; check the certificates of both ends, and that both speak TLS");

@@ -10,7 +10,7 @@
 #include "rdma/stream.hpp"
 #include "rpc/transport/transport.hpp"
 #include "rpc/transport_options.hpp"
-#include "transport/newcomers.hpp"
+#include "transport/handshake_places.hpp"
 #include "transport/tls_context.hpp"
 
 namespace weir::rpc {
@@ -24,8 +24,8 @@ struct TlsPeer {
   transport::TlsContext context;
   std::string server_name = {};  // a client's: what the certificate must be for; empty: not checked
   std::chrono::milliseconds timeout{10'000};
-  // A server's: where the handshake is one that may have to leave, and whom it is charged to.
-  std::shared_ptr<transport::Newcomers> handshakes = nullptr;
+  // A server's: the handshake's place, which it may have to leave, and the address that it is charged to.
+  std::shared_ptr<transport::HandshakePlaces::Place> place = nullptr;
   std::string from = {};
 };
 

@@ -12,9 +12,10 @@
 namespace weir::rpc {
 
 enum class Feature : std::uint32_t {
-  schemas = 1,   // requests say which types the caller has (agreed_schemas.hpp)
-  metadata = 2,  // requests and replies bring some (metadata.hpp)
-  details = 4,   // replies bring values with failures (error_details.hpp)
+  schemas = 1,      // requests say which types the caller has (agreed_schemas.hpp)
+  metadata = 2,     // requests and replies bring some (metadata.hpp)
+  details = 4,      // replies bring values with failures (error_details.hpp)
+  enumerators = 8,  // the types of a caller have the names of enums' values (codec/schema.hpp)
 };
 
 struct Hello {
@@ -25,7 +26,7 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-inline constexpr Hello own_hello{1, 1 | 2 | 4};  // each Feature
+inline constexpr Hello own_hello{1, 1 | 2 | 4 | 8};  // each Feature
 
 // Bits 0 to 31: features; 32 to 47: version; the other bits are 0 and ignored.
 constexpr std::uint64_t word_of(const Hello& hello) {

@@ -40,6 +40,15 @@ TEST(AgreedSchemas, a_text_is_compared_once) {
   EXPECT_FALSE(schemas.why_not("f", MethodSchema{"(?) -> ?", 0}, {other.id, {}}));
 }
 
+TEST(AgreedSchemas, a_caller_that_knows_no_enumerators_is_served) {
+  AgreedSchemas schemas;
+  const MethodSchema served = numbered_schema("(u8<open = 0>) -> nil", "(u8) -> nil");
+  const MethodSchema older = numbered_schema("(u8) -> nil");
+  EXPECT_FALSE(schemas.why_not("f", served, {older.id, {}}));
+  EXPECT_EQ(schemas.compared(), 0u);
+  EXPECT_TRUE(schemas.why_not("f", served, {served.id + 1, "(u8<open = 1>) -> nil"}));
+}
+
 TEST(AgreedSchemas, types_that_were_not_told_are_asked_for) {
   AgreedSchemas schemas;
   const MethodSchema served = numbered_schema("(i64) -> nil");

@@ -170,7 +170,9 @@ TEST_P(RpcBlocking, a_call_that_is_late_before_its_turn_never_runs) {
 }
 
 TEST_P(RpcBlocking, what_the_function_throws_or_returns_is_the_answer) {
-  serve<slow::refuse>(few_threads(1, 1));
+  ServerOptions options = few_threads(1, 1);
+  options.exceptions_to_callers = true;
+  serve<slow::refuse>(options);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     const auto thrown = co_await client.call<slow::refuse>(0);
     EXPECT_EQ(thrown.error().what, "slow.refuse threw: as asked");

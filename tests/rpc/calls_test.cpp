@@ -91,9 +91,23 @@ TEST_P(Calls, functions_failures_reach_the_caller_with_their_cause) {
     EXPECT_EQ((co_await client.call<shop::divide_later>(7, 0)).error().code, Errc::bad_arguments);
     const auto thrown = co_await client.call<shop::throws>("no paper");
     EXPECT_EQ(thrown.error().code, Errc::failed);
-    EXPECT_EQ(thrown.error().what, "shop.throws threw: no paper");
+    EXPECT_EQ(thrown.error().what, "shop.throws threw an exception; the server has its text");
     const auto later = co_await client.call<shop::throws_later>("no ink");
-    EXPECT_EQ(later.error().what, "shop.throws_later threw: no ink");
+    EXPECT_EQ(later.error().what, "shop.throws_later threw an exception; the server has its text");
+  });
+}
+
+TEST_P(Calls, texts_of_exceptions_reach_callers_if_asked_for) {
+  ServerOptions options;
+  options.exceptions_to_callers = true;
+  server.reset();
+  server = make_server(std::move(options));
+  server->add<shop::throws, shop::throws_later>();
+  address = listen(*server);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    EXPECT_EQ((co_await client.call<shop::throws>("no paper")).error().what, "shop.throws threw: no paper");
+    EXPECT_EQ((co_await client.call<shop::throws_later>("no ink")).error().what,
+              "shop.throws_later threw: no ink");
   });
 }
 
@@ -225,7 +239,7 @@ TEST_P(Calls, server_tells_what_it_has) {
     EXPECT_EQ(by_name.at("shop.place_later"),
               "(Order{id: i64, items: [Item{name: str, count: u32}], note: ?str, discount: <nil | f64 | "
               "str>, stock: "
-              "{str: i32}, currency: u8}) -> Order");
+              "{str: i32}, currency: u8<euro = 0, dollar = 1>}) -> Order");
   });
 }
 

@@ -196,6 +196,8 @@ TEST(Codec, refusals_say_where_and_why) {
   EXPECT_EQ(refusal<std::uint8_t>(300), "an integer out of the range of its type");
   EXPECT_EQ(refusal<std::uint32_t>(-1), "expected an integer of 0 or more, found a negative one");
   EXPECT_EQ(refusal<std::int8_t>(-129), "an integer out of the range of its type");
+  EXPECT_EQ(refusal<float>(1e39), "a number out of the range of its type");
+  EXPECT_EQ(refusal<float>(-1e300), "a number out of the range of its type");
   EXPECT_EQ(refusal<std::int64_t>(UINT64_MAX), "an integer beyond 64 bits with a sign");
   EXPECT_EQ(refusal<int>(std::string("1")), "expected an integer, found text");
   EXPECT_EQ(refusal<bool>(1), "expected a boolean, found an integer");
@@ -255,10 +257,23 @@ TEST(Schema, describes_types) {
   SchemaText text;
   describe<std::tuple<Shape, std::vector<Shape>, std::map<std::string, Level>, Node, std::array<int, 2>,
                       Celsius, std::variant<bool, std::vector<std::byte>>>>(text);
-  EXPECT_EQ(
-      text.text,
-      "(Shape{name: str, points: [Point{x: i32, y: i32}], area: ?f64}, [Shape], {str: i8}, Node{value: i32, "
-      "children: [Node]}, [i32], f64, <bool | bin>)");
+  EXPECT_EQ(text.text,
+            "(Shape{name: str, points: [Point{x: i32, y: i32}], area: ?f64}, [Shape], {str: i8<low = -1, "
+            "high = 1>}, Node{value: i32, "
+            "children: [Node]}, [i32], f64, <bool | bin>)");
+}
+
+enum Loose { loose_a, loose_b };
+enum class Far : std::uint16_t { near = 3, edge = 63, beyond = 64, far = 1000 };
+enum class Switch : bool { off, on };
+TEST(Schema, enums_have_the_names_that_can_be_found) {
+  SchemaText text;
+  describe<std::tuple<Loose, Far, Switch, std::byte>>(text);
+  EXPECT_EQ(text.text, "(u32, u16<near = 3, edge = 63>, bool<off = 0, on = 1>, u8)");
+  SchemaText older;
+  older.enumerators = false;
+  describe<std::tuple<Far, Switch>>(older);
+  EXPECT_EQ(older.text, "(u16, bool)");
 }
 
 struct Named {

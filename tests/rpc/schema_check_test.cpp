@@ -42,6 +42,9 @@ TEST(SchemaCheck, growth_is_taken) {
           {"(Node{value: i32, children: [Node]}) -> nil",
            "(Tree{value: i64, children: [Tree], depth: u8}) -> nil", ""},
           {"(any) -> nil", "({str: [i32]}) -> nil", ""},
+          {"(u8<open = 0>) -> u8<open = 0, shut = 1>", "(u8<open = 0, shut = 1>) -> u8<open = 0>", ""},
+          {"(u8<open = 0, shut = 1>) -> nil", "(u16) -> nil", ""},
+          {"(u8) -> nil", "(u8<low = -1>) -> nil", ""},
           {"(u32, stream str) -> stream i32, u8", "(u64, stream str) -> stream i16, u8", ""},
           {"() -> nil", "() -> str", ""}});
 }
@@ -67,6 +70,12 @@ TEST(SchemaCheck, everything_else_is_refused_with_what_differs) {
           {"(str) -> nil", "(str, i32) -> nil", "the caller sends 1 argument, the server wants 2"},
           {"(str, stream i32) -> nil", "(str) -> nil", "the caller has a stream among the arguments"},
           {"() -> nil", "() -> stream i32", "the server has a stream as the result"},
+          {"(u8<open = 0, shut = 1>) -> nil", "(u8<open = 0, paid = 1, shut = 2>) -> nil",
+           "argument 1: shut = 1 at the caller, paid = 1 at the server"},
+          {"(u8<shut = 1>) -> nil", "(u8<open = 0, shut = 2>) -> nil",
+           "argument 1: shut = 1 at the caller, shut = 2 at the server"},
+          {"() -> Order{state: u8<shut = 1>}", "() -> Order{state: u8<paid = 1>}",
+           "result, Order.state: paid = 1 at the server, shut = 1 at the caller"},
           {"() -> str", "() -> nil", "result: nil at the server, str at the caller"}});
 }
 
@@ -76,6 +85,9 @@ TEST(SchemaCheck, what_makes_no_sense_is_refused) {
           {"(", "() -> nil", "the caller says"},
           {"() -> nil and more", "() -> nil", "the caller says"},
           {"(Item{name) -> nil", "() -> nil", "the caller says"},
+          {"(u8<) -> nil", "() -> nil", "the caller says"},
+          {"(u8<a>) -> nil", "() -> nil", "the caller says"},
+          {"(u8<a = >) -> nil", "() -> nil", "the caller says"},
           {nested, "() -> nil", "the caller says"},
           {"(" + std::string(max_schema_bytes, 'x') + ") -> nil", "() -> nil", "the caller says"},
           {"() -> nil", "() ->", "what the server says of its types cannot be read"}});

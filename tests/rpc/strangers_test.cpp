@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +79,7 @@ class Stranger {
       heard_.append({place, static_cast<std::size_t>(got)});
     }
   }
+  bool has_heard() const { return !heard_.span().empty(); }
   // The error in the reply with number 0, which says why the connection ends.
   std::optional<Errc> why() {
     std::optional<Errc> cause;
@@ -475,6 +477,47 @@ TEST_P(TlsStrangers, silent_handshakes_leave_first) {
     silent.emplace_back(address).connects();
   expect_service();
   run_until([&] { return silent.front().is_left(); });
+}
+Bytes client_hello() {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  &SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), &SSL_free);
+  BIO* const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), out);
+  SSL_set_connect_state(ssl.get());
+  SSL_do_handshake(ssl.get());
+  char* text = nullptr;
+  const long count = BIO_get_mem_data(out, &text);
+  Bytes bytes;
+  bytes.append(as_bytes(std::string_view(text, static_cast<std::size_t>(count))));
+  return bytes;
+}
+
+TEST_P(TlsStrangers, handshakes_that_go_on_outlive_silent_ones) {
+  serve<shop::nothing>();
+  const Bytes hello = client_hello();
+  Stranger greeted(address);
+  greeted.connects().says(hello.span());
+  run_until([&] { return greeted.is_left() || greeted.has_heard(); });
+  std::list<Stranger> silent;
+  for (std::size_t i = 0; i < 2 * transport::HandshakePlaces::most; ++i)
+    silent.emplace_back(address).connects();
+  expect_service();
+  EXPECT_TRUE(silent.front().is_left());
+  EXPECT_FALSE(greeted.is_left());
+}
+
+TEST_P(TlsStrangers, greetings_without_more_leave_too) {
+  serve<shop::nothing>();
+  const Bytes hello = client_hello();
+  std::list<Stranger> greeted;
+  for (std::size_t i = 0; i < transport::HandshakePlaces::most; ++i) {
+    Stranger& one = greeted.emplace_back(address);
+    one.connects().says(hello.span());
+    run_until([&] { return one.is_left() || one.has_heard(); });
+  }
+  expect_service();
+  EXPECT_TRUE(greeted.front().is_left());
 }
 INSTANTIATE_TEST_SUITE_P(Over, TlsStrangers, testing::Values("tls"), testing_support::transport_name);
 

@@ -153,7 +153,7 @@ class Client:
                  idempotent: bool = False) -> Reply:
         """The result and the attachment that came with it, without a copy; written to `into` if it fits there."""
         if has_names(arguments):
-            self._function(method).check(arguments)
+            arguments = self._function(method).check(arguments)
         reply = self._exchange(_Request(method, arguments, deadline, attachment, into, idempotent))
         if not isinstance(reply.result, (list, dict)):
             return reply
@@ -204,7 +204,7 @@ class Client:
         """As exchange(). Cancelling the task cancels the call at the server, too; the buffers are the call's until
         the next turns of the loop even so."""
         if has_names(arguments):
-            (await self._afunction(method)).check(arguments)
+            arguments = (await self._afunction(method)).check(arguments)
         reply = await self._aexchange(_Request(method, arguments, deadline, attachment, into, idempotent))
         if not isinstance(reply.result, (list, dict)):
             return reply

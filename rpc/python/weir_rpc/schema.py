@@ -20,6 +20,18 @@ class Record(list):
         return dict(self.__dict__)
 
 
+class Enumerator(int):
+    """A value of an enum: the number that it is, and its name."""
+
+    def __new__(cls, value: int, name: str) -> "Enumerator":
+        made = super().__new__(cls, value)
+        made.name = name
+        return made
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {int(self)}>"
+
+
 class _Unknown(Exception):
     """The schema is not of this grammar."""
 
@@ -94,6 +106,9 @@ class _Parser:
         if self._text[self._at:self._at + 1] == "[":  # a unit, as in i64[ms]
             self._at = self._text.index("]", self._at) + 1
             return "named", name
+        if self._text[self._at:self._at + 1] == "<":
+            self._at += 1
+            return "enum", self._enumerators()
         if self._text[self._at:self._at + 1] != "{":
             return "named", name
         self._at += 1
@@ -105,6 +120,18 @@ class _Parser:
             self.expect(":")
             fields.append((field, self.type()))
         return "named", name
+
+
+    def _enumerators(self) -> Dict[str, int]:
+        names: Dict[str, int] = {}
+        while not self.take(">"):
+            if names:
+                self.expect(",")
+            name = self.word()
+            self.expect("=")
+            sign = -1 if self.take("-") else 1
+            names[name] = sign * int(self.word())
+        return names
 
 
 class Function:
@@ -123,11 +150,15 @@ class Function:
             pass
         self._aggregates = parser.aggregates
 
-    def check(self, arguments: Tuple) -> None:
-        """Raises TypeError where an aggregate is given a field that it has not."""
-        if self._known:
-            for value, kind in zip(arguments, self._arguments):
-                self._check(value, kind)
+    def check(self, arguments: Tuple) -> Tuple:
+        """The arguments as they are sent, with numbers for the names of enums. Raises TypeError where an aggregate is given a
+        field, or an enum a name, that it has not."""
+        if not self._known:
+            return arguments
+        for value, kind in zip(arguments, self._arguments):
+            self._check(value, kind)
+        return tuple(self._numbered(value, kind) for value, kind in zip(arguments, self._arguments)) \
+            + tuple(arguments[len(self._arguments):])
 
     def named(self, result: Any) -> Any:
         return self._named(result, self._result) if self._known else result
@@ -135,7 +166,33 @@ class Function:
     def _fields(self, kind: Any) -> Optional[List[Tuple[str, Any]]]:
         return self._aggregates.get(kind[1]) if kind[0] == "named" else None
 
+    def _numbered(self, value: Any, kind: Any) -> Any:
+        fields = self._fields(kind)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if kind[0] == "enum" and isinstance(value, str):
+            return kind[1][value]
+        if fields is not None and isinstance(value, dict):
+            types = dict(fields)
+            return {name: self._numbered(inner, types[name]) for name, inner in value.items()}
+        if kind[0] == "optional" and value is not None:
+            return self._numbered(value, kind[1])
+        if fields is not None and isinstance(value, (list, tuple)):
+            return [self._numbered(inner, field) for inner, (_, field) in zip(value, fields)] + list(value[len(fields):])
+        if kind[0] == "list" and isinstance(value, (list, tuple)):
+            return [self._numbered(inner, kind[1]) for inner in value]
+        if kind[0] == "tuple" and isinstance(value, (list, tuple)):
+            return [self._numbered(inner, each) for inner, each in zip(value, kind[1])] + list(value[len(kind[1]):])
+        if kind[0] == "map" and isinstance(value, dict):
+            return {self._numbered(key, kind[1]): self._numbered(inner, kind[2]) for key, inner in value.items()}
+        if kind[0] == "variant" and isinstance(value, (list, tuple)) and len(value) == 2:
+            if isinstance(value[0], int) and 0 <= value[0] < len(kind[1]):
+                return [value[0], self._numbered(value[1], kind[1][value[0]])]
+        return value
+
     def _check(self, value: Any, kind: Any) -> None:
+        if kind[0] == "enum" and isinstance(value, str) and value not in kind[1]:
+            raise TypeError(f"there is no {value!r} among {', '.join(kind[1])}")
         fields = self._fields(kind)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -168,6 +225,8 @@ class Function:
         if fields is not None and isinstance(value, list):
             inner = [self._named(each, field[1]) for each, field in zip(value, fields)]
             return Record(inner + value[len(fields):], tuple(name for name, _ in fields))
+        if kind[0] == "enum" and isinstance(value, int):
+            return next((Enumerator(value, name) for name, number in kind[1].items() if number == value), value)
         if kind[0] == "optional" and value is not None:
             return self._named(value, kind[1])
         if kind[0] == "list" and isinstance(value, list):

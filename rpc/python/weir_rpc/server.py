@@ -5,10 +5,13 @@
     print(server.listen("tcp://127.0.0.1:0"))
 
 A function that takes a keyword `call` gets a Call: the attachment, the caller, whether anybody still waits. An exception
-that leaves it reaches the caller: an RpcError with its code, others as code `failed`.
+that leaves it reaches the caller: an RpcError with its code and text, others as code `failed` with their type. Their text,
+which may hold what the caller is not to see, goes to the logger "weir_rpc", and to the caller only with
+`Server(exceptions_to_callers=True)`.
 """
 import ctypes
 import inspect
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, Optional
@@ -17,6 +20,8 @@ from .errors import BadArguments, Closed, Denied, RpcError, Unauthenticated
 from .library import (Authenticate, Authorise, Buffer, Error, Handler, Options, Release, lib, text,
                       tls_settings, word)
 from .values import pack, unpack
+
+_log = logging.getLogger("weir_rpc")
 
 
 class Call:
@@ -118,11 +123,14 @@ def _authoriser(ask: Callable):
 
 class Server:
     """`authenticate(token, certificate, peer)` gives the caller's name, or (name, seconds that it is valid), or raises;
-    `authorise(name, method)` says whether that caller may. Both run in the server's thread: quick ones only."""
+    `authorise(name, method)` says whether that caller may. Both run in the server's thread: quick ones only.
+    `exceptions_to_callers`: callers get the text of any exception that leaves a function, and not its type alone."""
 
     def __init__(self, *, threads: int = 8, certificate=None, key=None, authority=None,
                  rdma_provider: Optional[str] = None, authenticate: Optional[Callable] = None,
-                 authorise: Optional[Callable] = None, compression: Optional[str] = None) -> None:
+                 authorise: Optional[Callable] = None, compression: Optional[str] = None,
+                 exceptions_to_callers: bool = False) -> None:
+        self._exceptions_to_callers = exceptions_to_callers
         settings = tls_settings(certificate, key, authority)
         settings["rdma.provider"] = rdma_provider
         settings["compression"] = compression
@@ -154,7 +162,7 @@ class Server:
 
         @Handler
         def handler(_, request: int) -> None:
-            self._pool.submit(_serve, function, signature, request)
+            self._pool.submit(_serve, function, signature, request, self._exceptions_to_callers)
 
         error = Error()
         if lib.weir_rpc_server_add(self._mine(), word("a method's name", name), word("types", types), handler, None,
@@ -199,7 +207,7 @@ class Server:
         self.close()
 
 
-def _serve(function: Callable, signature: inspect.Signature, request: int) -> None:
+def _serve(function: Callable, signature: inspect.Signature, request: int, exceptions_to_callers: bool) -> None:
     try:
         size = ctypes.c_size_t()
         address = lib.weir_rpc_request_arguments(request, ctypes.byref(size))
@@ -211,9 +219,12 @@ def _serve(function: Callable, signature: inspect.Signature, request: int) -> No
             raise BadArguments(str(why)) from why
         packed = pack(function(*bound.args, **bound.kwargs))
         attachment = _lend(call.reply_attachment) if call.reply_attachment is not None else None
+    except RpcError as failure:  # meant for the caller
+        return lib.weir_rpc_refuse(request, failure.code, _told(failure))
     except BaseException as failure:  # pylint: disable=broad-except  # sys.exit() in it, say: the caller is told
-        return lib.weir_rpc_refuse(request, failure.code if isinstance(failure, RpcError) else RpcError.code,
-                                   _told(failure))
+        _log.error("a function raised", exc_info=failure)
+        return lib.weir_rpc_refuse(request, RpcError.code,
+                                   _told(failure) if exceptions_to_callers else type(failure).__name__.encode())
     if attachment is None:
         return lib.weir_rpc_respond(request, packed, len(packed), None, 0, None, None)
     return lib.weir_rpc_respond(request, packed, len(packed), attachment.address, attachment.size,

@@ -88,14 +88,19 @@ class Served(unittest.TestCase):
             raise {"exit": SystemExit(3), "interrupt": KeyboardInterrupt(), "surrogate": ValueError("\udc80"),
                    "unspeakable": Unspeakable()}[name]
 
-        server = weir_rpc.Server()
-        self.addCleanup(server.close)
-        server.add("py.throw", throw)
-        with weir_rpc.connect(server.listen("tcp://127.0.0.1:0")) as client:
-            for name, told in (("exit", "SystemExit: 3"), ("interrupt", "KeyboardInterrupt"),
-                               ("surrogate", r"ValueError: \?"), ("unspeakable", "Unspeakable")):
-                with self.subTest(name), self.assertRaisesRegex(weir_rpc.RpcError, told):
-                    client.call("py.throw", name, deadline=30)
+        rows = (("exit", "SystemExit: 3"), ("interrupt", "KeyboardInterrupt"), ("surrogate", "ValueError: ?"),
+                ("unspeakable", "Unspeakable"))
+        for with_text in (False, True):
+            server = weir_rpc.Server(exceptions_to_callers=with_text)
+            self.addCleanup(server.close)
+            server.add("py.throw", throw)
+            with weir_rpc.connect(server.listen("tcp://127.0.0.1:0")) as client, self.assertLogs("weir_rpc") as logged:
+                for name, told in rows:
+                    with self.subTest(name, with_text=with_text), self.assertRaises(weir_rpc.RpcError) as raised:
+                        client.call("py.throw", name, deadline=30)
+                    self.assertIn(told if with_text else told.split(":")[0], str(raised.exception))
+                    self.assertEqual(told in str(raised.exception), with_text or ":" not in told)
+            self.assertEqual(len(logged.records), len(rows))
 
     def test_text_that_is_no_utf_8_and_keys_that_are_arrays_go_both_ways(self):
         server = weir_rpc.Server()
