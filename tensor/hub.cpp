@@ -9,16 +9,18 @@
 #include <list>
 #include <mutex>
 #include <random>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "rdma/engine/arrivals.hpp"
 #include "rdma/engine/listener.hpp"
 #include "tensor/address.hpp"
-#include "tensor/rdma_link.hpp"
-#include "tensor/serving_thread.hpp"
-#include "tensor/tcp_listener.hpp"
-#include "tensor/tree.hpp"
+#include "tensor/arrays/tree.hpp"
+#include "tensor/hub/serving_thread.hpp"
+#include "tensor/link/rdma_link.hpp"
+#include "tensor/link/tcp_listener.hpp"
 
 namespace weir::tensor {
 namespace {
@@ -324,7 +326,7 @@ Hub::~Hub() { core_->stop(); }
 
 Result<std::unique_ptr<Hub>> Hub::listen(std::string_view address,
                                          const rdma::Result<rdma::Provider>& provider,
-                                         const HubSettings& settings) {
+                                         const HubSettings& settings) try {
   const Result<std::vector<Address>> parsed = parse_addresses(address);
   if (!parsed) return std::unexpected(parsed.error());
   Result<PushRules> rules = PushRules::make(settings.push);
@@ -335,6 +337,8 @@ Result<std::unique_ptr<Hub>> Hub::listen(std::string_view address,
   if (Result<void> started = hub->core_->start(provider, *parsed); !started)
     return std::unexpected(started.error());
   return hub;
+} catch (const std::system_error& refused) {  // no thread, or no descriptor for its io_context
+  return fail(Errc::too_much, std::string("cannot start the hub: ") + refused.what());
 }
 
 std::string Hub::address() const { return core_->local(); }

@@ -22,13 +22,13 @@
 #include <vector>
 
 #include "rdma/provider.hpp"
-#include "tensor/admission.hpp"
-#include "tensor/catalogue.hpp"
-#include "tensor/hub_session.hpp"
-#include "tensor/metadata.hpp"
-#include "tensor/push_rules.hpp"
+#include "tensor/arrays/metadata.hpp"
+#include "tensor/arrays/tensor_view.hpp"
+#include "tensor/hub/catalogue.hpp"
+#include "tensor/hub/hub_session.hpp"
+#include "tensor/hub/push_rules.hpp"
+#include "tensor/link/admission.hpp"
 #include "tensor/say.hpp"
-#include "tensor/tensor_view.hpp"
 
 namespace weir::tensor {
 

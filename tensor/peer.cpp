@@ -1,10 +1,12 @@
 #include "tensor/peer.hpp"
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
-#include "tensor/peer_core.hpp"
-#include "tensor/tree.hpp"
+#include "tensor/arrays/tree.hpp"
+#include "tensor/peer/peer_core.hpp"
 
 namespace weir::tensor {
 namespace {
@@ -37,10 +39,12 @@ Peer::~Peer() = default;
 
 Result<std::unique_ptr<Peer>> Peer::connect(std::string_view address,
                                             const rdma::Result<rdma::Provider>& provider,
-                                            const PeerSettings& settings) {
+                                            const PeerSettings& settings) try {
   auto core = std::make_shared<PeerCore>(std::string(address), settings);
   if (Result<void> opened = core->open(provider); !opened) return std::unexpected(opened.error());
   return std::unique_ptr<Peer>(new Peer(std::move(core)));
+} catch (const std::system_error& refused) {  // no descriptor for its io_context
+  return fail(Errc::too_much, std::string("cannot connect: ") + refused.what());
 }
 
 std::shared_ptr<Fetch> Peer::start(std::string_view name, FetchOptions options) {

@@ -21,12 +21,12 @@
 #include <vector>
 
 #include "rdma/provider.hpp"
-#include "tensor/fetch.hpp"
-#include "tensor/follower.hpp"
-#include "tensor/listing.hpp"
-#include "tensor/peer_session.hpp"
-#include "tensor/peer_settings.hpp"
-#include "tensor/tensor_view.hpp"
+#include "tensor/arrays/listing.hpp"
+#include "tensor/arrays/tensor_view.hpp"
+#include "tensor/peer/fetch.hpp"
+#include "tensor/peer/follower.hpp"
+#include "tensor/peer/peer_session.hpp"
+#include "tensor/peer/peer_settings.hpp"
 
 namespace weir::tensor {
 

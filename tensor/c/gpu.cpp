@@ -1,8 +1,8 @@
 // GPU memory for C: copies between a GPU and host memory, and staging memory identified by its address.
-#include "tensor/gpu.hpp"
+#include "tensor/memory/gpu.hpp"
 
 #include "tensor/c/options.hpp"
-#include "tensor/gpu_staging.hpp"
+#include "tensor/memory/gpu_staging.hpp"
 
 using namespace weir::tensor;
 

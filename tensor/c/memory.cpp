@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "tensor/c/options.hpp"
-#include "tensor/shared_memory.hpp"
+#include "tensor/memory/shared_memory.hpp"
 
 using weir::tensor::SharedMemory;
 

@@ -1,5 +1,5 @@
 // Who is let in: ends that know the same token, and without one programs of this host.
-#include "tensor/admission.hpp"
+#include "tensor/link/admission.hpp"
 
 #include <gtest/gtest.h>
 

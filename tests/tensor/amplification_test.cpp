@@ -16,7 +16,7 @@
 #include <random>
 #include <thread>
 
-#include "tensor/stream_frames.hpp"
+#include "tensor/link/stream_frames.hpp"
 #include "tests/tensor/hub_and_peer.hpp"
 
 namespace weir::tensor {

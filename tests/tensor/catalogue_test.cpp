@@ -1,4 +1,4 @@
-#include "tensor/catalogue.hpp"
+#include "tensor/hub/catalogue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Uses the driver in fake_cuda.cpp, which this program is linked with, so the loader finds it first.
-#include "tensor/gpu.hpp"
+#include "tensor/memory/gpu.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tensor/gpu_staging.hpp"
+#include "tensor/memory/gpu_staging.hpp"
 
 extern "C" std::size_t fake_cuda_pinned_bytes();
 

@@ -1,8 +1,8 @@
-#include "tensor/memory_tiers.hpp"
+#include "tensor/memory/memory_tiers.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tensor/shared_memory.hpp"
+#include "tensor/memory/shared_memory.hpp"
 
 namespace weir::tensor {
 namespace {

@@ -1,4 +1,4 @@
-#include "tensor/metadata.hpp"
+#include "tensor/arrays/metadata.hpp"
 
 #include <gtest/gtest.h>
 

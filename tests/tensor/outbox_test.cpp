@@ -1,4 +1,4 @@
-#include "tensor/outbox.hpp"
+#include "tensor/link/outbox.hpp"
 
 #include <gtest/gtest.h>
 

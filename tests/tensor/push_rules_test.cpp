@@ -1,4 +1,4 @@
-#include "tensor/push_rules.hpp"
+#include "tensor/hub/push_rules.hpp"
 
 #include <gtest/gtest.h>
 

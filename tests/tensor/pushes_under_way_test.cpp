@@ -1,5 +1,5 @@
 // When a push that stands still ends, and which one makes room for another.
-#include "tensor/pushes_under_way.hpp"
+#include "tensor/hub/pushes_under_way.hpp"
 
 #include <gtest/gtest.h>
 

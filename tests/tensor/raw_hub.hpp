@@ -6,8 +6,8 @@
 
 #include "rdma/engine/arrivals.hpp"
 #include "rdma/engine/listener.hpp"
-#include "tensor/rdma_link.hpp"
-#include "tensor/serving_thread.hpp"
+#include "tensor/hub/serving_thread.hpp"
+#include "tensor/link/rdma_link.hpp"
 #include "tests/tensor/hub_and_peer.hpp"
 
 namespace weir::tensor::testing_support {

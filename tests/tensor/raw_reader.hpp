@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "tensor/address.hpp"
-#include "tensor/rdma_link.hpp"
+#include "tensor/link/rdma_link.hpp"
 #include "tests/tensor/hub_and_peer.hpp"
 
 namespace weir::tensor::testing_support {

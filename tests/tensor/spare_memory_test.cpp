@@ -1,5 +1,5 @@
 // Spare memory never shows what the process had in its heap, and to a hub's peers nothing of each other.
-#include "tensor/spare_memory.hpp"
+#include "tensor/memory/spare_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

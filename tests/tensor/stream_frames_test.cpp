@@ -1,4 +1,4 @@
-#include "tensor/stream_frames.hpp"
+#include "tensor/link/stream_frames.hpp"
 
 #include <gtest/gtest.h>
 

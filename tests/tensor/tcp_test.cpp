@@ -15,7 +15,7 @@
 #include <numeric>
 #include <thread>
 
-#include "tensor/stream_frames.hpp"
+#include "tensor/link/stream_frames.hpp"
 #include "tests/tensor/hub_and_peer.hpp"
 
 namespace weir::tensor {

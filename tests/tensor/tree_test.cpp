@@ -1,4 +1,4 @@
-#include "tensor/tree.hpp"
+#include "tensor/arrays/tree.hpp"
 
 #include <gtest/gtest.h>
 

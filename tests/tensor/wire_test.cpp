@@ -1,4 +1,4 @@
-#include "tensor/wire.hpp"
+#include "tensor/link/wire.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,0 @@
-// Version 10 of NCCL's interface.
-#define WEIR_NCCL_VERSION 10
-
-#include "tensor/nccl/table.inc"

@@ -1,4 +1,0 @@
-// Version 11 of NCCL's interface.
-#define WEIR_NCCL_VERSION 11
-
-#include "tensor/nccl/table.inc"

@@ -1,4 +1,0 @@
-// Version 12 of NCCL's interface.
-#define WEIR_NCCL_VERSION 12
-
-#include "tensor/nccl/table.inc"

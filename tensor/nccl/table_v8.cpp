@@ -1,4 +1,0 @@
-// Version 8 of NCCL's interface.
-#define WEIR_NCCL_VERSION 8
-
-#include "tensor/nccl/table.inc"

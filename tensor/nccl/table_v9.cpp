@@ -1,4 +1,0 @@
-// Version 9 of NCCL's interface.
-#define WEIR_NCCL_VERSION 9
-
-#include "tensor/nccl/table.inc"
