@@ -33,9 +33,11 @@ _weir_trim() {
 _weir_run() {
   local program=$1 i
   # Behind -- or the first word that is no option comes another command: let it complete itself.
-  for ((i = 2; i < ${#words[@]} - 1; i++)); do
+  i=2
+  if [[ ${words[1]} == fabric || ${words[2]} =~ ^[0-9]+$ ]]; then i=3; fi
+  for ((; i < ${#words[@]} - 1; i++)); do
     case ${words[i]} in
-      --lib-dir | --devices | --name | --gid | --mtu | --log | --pcap | --qp | --snap | --limit) ((i++)) ;;
+      --lib-dir | --devices | --name | --gid | --mtu | --host | --fabric | --faults | --fault | --log | --pcap | --qp | --snap | --limit | --from | --timeout) ((i++)) ;;
       --) ((i++)); break ;;
       -*) ;;
       *) break ;;
@@ -45,17 +47,43 @@ _weir_run() {
     --lib-dir) _weir_directories; return ;;
     --mtu) _weir_choose "256 512 1024 2048 4096"; return ;;
     --log | --pcap | --faults) _weir_files; return ;;
+    --host) _weir_choose "$("$2" fabric list --json 2>/dev/null | sed -n 's/^    {"name": *"\([^"]*\)".*/\1/p')"; return ;;
+    --fabric) _weir_fabrics "$2"; return ;;
   esac
   if ((i < ${#words[@]} - 1)); then
     if declare -F _command_offset >/dev/null; then _command_offset "${starts[i]}"; else _weir_files; fi
   elif [[ $word != -* || $previous == -- ]]; then
     mapfile -t COMPREPLY < <(compgen -c -- "$word")
+  elif [[ $program == seeds ]]; then
+    _weir_choose "-- --from --timeout --weak --json --devices --name --gid --mtu --share-memory --no-process-vm --packets
+      --sockets --sockets-peers --rsockets --check --suppressions --lib-dir --help"
   elif [[ $program == trace ]]; then
     _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm --packets
-      --faults --fault --sockets --sockets-peers --rsockets --check --json --suppressions --lib-dir --help"
+      --host --fabric --faults --fault --sockets --sockets-peers --rsockets --check --weak --json --suppressions --lib-dir --help"
   else
-    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --faults --fault --sockets --sockets-peers --rsockets
-      --check --json --suppressions --lib-dir --help"
+    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --host --fabric --faults --fault --sockets --sockets-peers --rsockets
+      --check --weak --json --suppressions --lib-dir --help"
+  fi
+}
+
+_weir_fabrics() { _weir_choose "$("$1" fabric list 2>/dev/null | sed '1d; s/ .*//')"; }
+
+_weir_fabric() {
+  case $previous in
+    --name | --hosts | --mtu | --fault | --seed | --interval | --count) return ;;
+    --pcap) _weir_directories; return ;;
+    --faults) _weir_files; return ;;
+    --fabric) _weir_fabrics "$1"; return ;;
+    fabric) if [[ $word != -* ]]; then _weir_choose "up run test ssh list ps top link down --help"; return; fi ;;
+  esac
+  if [[ $word == -* ]]; then
+    _weir_choose "--name --hosts --mtu --pcap --faults --fault --host --verify --report --seed --seeds --fabric --interval --count --all --json --help"
+  elif [[ ${words[2]} == up ]]; then
+    _weir_files
+  elif [[ ${words[2]} == link && $previous != link ]]; then
+    _weir_choose "down up"
+  elif [[ ${words[2]} == list || ${words[2]} == ps || ${words[2]} == top || ${words[2]} == down ]]; then
+    _weir_fabrics "$1"
   fi
 }
 
@@ -83,7 +111,7 @@ _weir_rpc() {
 
 _weir() {
   local words starts word previous
-  local commands="run trace faults devices sockets stat plan sim collector rpc tensor completion"
+  local commands="run trace faults seeds fabric devices sockets stat plan sim collector rpc tensor completion"
   COMPREPLY=()
   _weir_words
   if ((${#words[@]} == 2)); then
@@ -91,7 +119,7 @@ _weir() {
     return
   fi
   case ${words[1]} in
-    run | trace) _weir_run "${words[1]}"; return ;;
+    run | trace | seeds) _weir_run "${words[1]}" "$1"; return ;;
     devices)
       case $previous in
         --lib-dir) _weir_directories ;;
@@ -99,6 +127,7 @@ _weir() {
       esac
       ;;
     faults) if [[ $word == -* ]]; then _weir_choose "--json --help"; elif [[ $previous == faults ]]; then _weir_choose "check list"; else _weir_files; fi ;;
+    fabric) if [[ ${words[2]} == run && ${#words[@]} -gt 3 ]]; then _weir_run run "$1"; else _weir_fabric "$1"; fi ;;
     sockets) _weir_choose "--off --json --help" ;;
     stat)
       case $previous in
@@ -173,7 +202,7 @@ _weir_program() {
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
       --rdma-tls-port --rdma-provider --rdma-required --metrics-port --metrics-bind --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
-      --proto-max-bulk-len --databases --maxmemory --maxmemory-clients --maxmemory-policy --busy-reply-threshold --lua-memory-limit --shutdown-timeout --logfile --loglevel --pidfile --dir --daemonize
+      --proto-max-bulk-len --databases --maxmemory --maxmemory-clients --maxmemory-policy --busy-reply-threshold --lua-memory-limit --server-cpulist --shutdown-timeout --logfile --loglevel --pidfile --dir --daemonize
       --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs --appendonly --appendfsync --appendfilename --appenddirname
       --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period --min-replicas-to-write --min-replicas-max-lag

@@ -11,6 +11,8 @@ int run(std::span<const std::string> arguments);
 int devices(std::span<const std::string> arguments);
 int trace(std::span<const std::string> arguments);
 int faults(std::span<const std::string> arguments);
+int seeds(std::span<const std::string> arguments);
+int fabric(std::span<const std::string> arguments);
 int sockets(std::span<const std::string> arguments);
 int stat(std::span<const std::string> arguments);
 int plan(std::span<const std::string> arguments);

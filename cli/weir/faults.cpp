@@ -6,6 +6,8 @@
 #include "cli/json_text.hpp"
 #include "cli/weir/command.hpp"
 #include "cli/weir/whole_file.hpp"
+#include "faults/conditions.hpp"
+#include "faults/kinds_of_faults.hpp"
 #include "faults/language.hpp"
 #include "faults/packet_kinds.hpp"
 #include "spelling/did_you_mean.hpp"

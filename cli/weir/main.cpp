@@ -19,6 +19,8 @@ constexpr Subcommand subcommands[] = {{"run", run},
                                       {"devices", devices},
                                       {"trace", trace},
                                       {"faults", faults},
+                                      {"seeds", seeds},
+                                      {"fabric"},
                                       {"sockets", sockets},
                                       {"stat", stat},
                                       {"plan"},
@@ -39,6 +41,12 @@ Weir puts RDMA under the programs people already run.
                 $ weir trace --pcap ping.pcapng -- ibv_rc_pingpong localhost
   faults      check a file of faults for weir run --faults, or list the kinds
                 $ weir run --fault 'drop qp=1 psn=5' -- ib_send_bw
+  seeds       run a program on a NIC that does whatever devices may do, with many seeds; what makes it fail, and why
+                $ weir seeds 200 -- ./my_test
+  fabric      make the hosts of a network on this machine, and run programs in them; no root
+                $ weir fabric up --hosts 2
+                $ weir fabric run --host h1 -- ib_write_bw & sleep 1
+                $ weir fabric run --host h2 -- ib_write_bw h1
   devices     list RDMA devices, hardware and software
                 $ weir devices --json
   sockets     list TCP connections of programs under `weir run --sockets`: which use RDMA, why others do not

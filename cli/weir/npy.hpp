@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "tensor/metadata.hpp"
+#include "tensor/arrays/metadata.hpp"
 
 namespace weir::command {
 

@@ -35,6 +35,9 @@ TEST(RpcArguments, may_only_have_fields_that_the_types_have) {
       {"(Box{first: " + std::string(item) + ", second: Item}) -> nil", R"({"second": {"conut": 1}})",
        no_conut},
       {"(Box{first: " + std::string(item) + "}) -> nil", R"({"third": 1})", "Box has no field 'third'"},
+      {"(u8<open = 0, shut = 1>) -> nil", R"("shut")", ""},
+      {"(u8<open = 0, shut = 1>) -> nil", "7", ""},
+      {"(u8<open = 0, shut = 1>) -> nil", R"("paid")", "there is no 'paid' among open, shut"},
       {"(any) -> nil", R"({"conut": 1})", ""},
       {"(Item{name", R"({"conut": 1})", ""},
       {"", R"({"conut": 1})", ""}};
@@ -112,6 +115,8 @@ TEST(RpcArguments, that_json_has_no_words_for_go_and_come_back) {
        "1\x02"sv},
       {"bin", R"("0x00ff")", "\xc4\x02\x00\xff"sv},
       {"[?bin]", R"(["0x01",null])", "\x92\xc4\x01\x01\xc0"sv},
+      {"u8<open = 0, shut = 1>", R"("shut")", "\x01"sv},
+      {"[i8<low = -1>]", R"(["low",5])", "\x92\xff\x05"sv},
       {"str", R"("0x00")",
        "\xa4"
        "0x00"sv}};

@@ -12,7 +12,7 @@ import unittest
 
 BINARIES, SOURCE = map(pathlib.Path, sys.argv[1:3])
 COMPLETION = SOURCE / "cli/completion"
-SUBCOMMANDS = ("run", "trace", "faults", "devices", "sockets", "stat", "plan", "sim", "collector", "rpc", "tensor")
+SUBCOMMANDS = ("run", "trace", "faults", "fabric", "devices", "sockets", "stat", "plan", "sim", "collector", "rpc", "tensor")
 PAGES = [(f"weir-{name}", "weir", name) for name in SUBCOMMANDS]
 PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server", "weir-check")]
 
@@ -21,6 +21,7 @@ ON_PAGES_ONLY = {
     "weir-server": {"--name", "--maxmemory-samples", "--lfu-log-factor", "--lfu-decay-time", "--rdma-comp-vector",
                     "--rdbcompression", "--rdbchecksum", "--auto-aof-rewrite-percentage", "--auto-aof-rewrite-min-size"},
     "weir-run": {"--test-dir"},
+    "weir-fabric": {"--mca"},
     "weir-collector": {"--telemetry"},
     "weir-sim": {"--hostfile", "--allow-run-as-root", "--oversubscribe"},
 }
@@ -94,6 +95,9 @@ class ToldAlike(unittest.TestCase):
             rows = [
                 ("weir co", ["collector", "completion"]),
                 ("weir help tr", ["trace"]),
+                ("weir fabric do", ["down"]),
+                ("weir fabric link h2 d", ["down"]),
+                ("weir fabric run --mtu 10", ["1024"]),
                 ("weir rpc ca", ["call"]),
                 ("weir rpc list rdma", ["rdma://", "rdma+tls://"]),
                 ("weir rpc list tcp:", ["//"]),

@@ -12,8 +12,8 @@ namespace {
 using testing::HasSubstr, testing::Not;
 
 TEST(WeirHelp, fits_a_terminal_and_calls_values_by_what_they_are) {
-  for (const std::string command :
-       {"run", "trace", "devices", "stat", "plan", "sim", "collector", "rpc", "tensor", "completion"}) {
+  for (const std::string command : {"run", "trace", "seeds", "devices", "stat", "plan", "sim", "collector",
+                                    "rpc", "tensor", "completion"}) {
     const auto ended = run_weir({command, "--help"});
     EXPECT_EQ(ended.status, 0) << command;
     EXPECT_THAT(ended.out, HasSubstr("Usage: weir " + command));
@@ -35,6 +35,7 @@ TEST(WeirOutput, that_cannot_be_written_is_said_and_is_no_success) {
                              {{"--version"}, 1},
                              {{"run", "--help"}, 1},
                              {{"trace", "--help"}, 1},
+                             {{"seeds", "--help"}, 1},
                              {{"devices", "--help"}, 1},
                              {{"stat", "--help"}, 1},
                              {{"plan", "--help"}, 4},

@@ -1,6 +1,7 @@
 #include "cli/weir/launch/launch.hpp"
 
 #include <arpa/inet.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +15,11 @@
 #include "cli/weir/command.hpp"
 #include "cli/weir/launch/device_names.hpp"
 #include "cli/weir/launch/drop_in_libraries.hpp"
+#include "cli/weir/launch/in_host.hpp"
 #include "cli/weir/launch/program_file.hpp"
 #include "cli/weir/whole_file.hpp"
 #include "faults/language.hpp"
+#include "rnic/weak/weaknesses.hpp"
 #include "sockets/networks.hpp"
 #include "sockets/rules.hpp"
 #include "spelling/did_you_mean.hpp"
@@ -50,6 +53,7 @@ constexpr const char* view_library = "/libweir_view.so";
 constexpr const char* heap_library = "/libweir_heap.so";
 constexpr const char* rsocket_library = "/librspreload.so";
 constexpr const char* sockets_library = "/libweir_sockets.so";
+constexpr const char* twin_library = "/libweir_twin.so";
 constexpr const char* check_library = "/libweir_check.so";
 
 // The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
@@ -68,6 +72,15 @@ std::string to_preload(const std::string& directory, std::string_view library) {
 
 bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
+// With a seed in front, drawn if it has none: all processes of the program get the same.
+std::string weak_words_of(const Launch& launch) {
+  const std::string& words = launch.weak_words;
+  if (!words.empty() && words.front() >= '0' && words.front() <= '9') return words;
+  std::uint32_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = static_cast<std::uint32_t>(::getpid());
+  return std::to_string(seed) + (words.empty() ? "" : "," + words);
+}
+
 // Sets what the program and all its children inherit.
 void set_environment(const Launch& launch, const std::string& libraries, const std::string& names) {
   ::setenv("LD_LIBRARY_PATH", in_front(libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
@@ -78,9 +91,12 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (!launch.sockets_peers.empty()) ::setenv("WEIR_SOCKETS_PEERS", launch.sockets_peers.c_str(), 1);
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   if (launch.packets) ::setenv("WEIR_PACKETS", "1", 1);
+  if (launch.weak) ::setenv("WEIR_WEAK", weak_words_of(launch).c_str(), 1);
   if (!launch.faults_file.empty())
     ::setenv("WEIR_FAULTS", std::filesystem::absolute(launch.faults_file).c_str(), 1);
   if (!launch.faults.empty()) ::setenv("WEIR_FAULT", launch.faults.c_str(), 1);
+  if (launch.has_faults() && !launch.json.empty())
+    ::setenv("WEIR_FAULTS_JSON", fs::absolute(launch.json).c_str(), 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
@@ -93,9 +109,10 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.rsockets) preload(rsocket_library);
   if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
+  if (std::getenv("WEIR_TWIN") != nullptr) preload(twin_library);  // a program of `weir fabric run`
   if (!launch.check) return;
   ::setenv("WEIR_CHECK", launch.check_words.empty() ? "on" : launch.check_words.c_str(), 1);
-  for (const auto& [name, file] : {std::pair{"WEIR_CHECK_JSON", &launch.check_json},
+  for (const auto& [name, file] : {std::pair{"WEIR_CHECK_JSON", &launch.json},
                                    std::pair{"WEIR_CHECK_SUPPRESSIONS", &launch.check_suppressions}})
     if (!file->empty()) ::setenv(name, fs::absolute(*file).c_str(), 1);
   preload(check_library);  // last, so that it stands in front of the verbs library
@@ -125,7 +142,8 @@ std::string lacks(const std::string& libraries, std::string_view option, const c
 // What is wrong with the options about --check; empty: nothing.
 std::string wrong_check_option(const Launch& launch) {
   if (!launch.check) {
-    if (!launch.check_json.empty()) return "--json is for the findings of --check; give that, too";
+    if (!launch.json.empty() && !launch.has_faults())
+      return "--json is for the findings of --check and for what --faults did; give one of them, too";
     if (!launch.check_suppressions.empty())
       return "--suppressions is for the findings of --check; give that, too";
     return {};
@@ -154,13 +172,16 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--packets", .flag = &packets},
+          {.name = "--host", .value = &host},
+          {.name = "--fabric", .value = &fabric},
           {.name = "--faults", .value = &faults_file},
           {.name = "--fault", .value = &faults, .list = true, .between = ';'},
           {.name = "--rsockets", .flag = &rsockets},
           {.name = "--sockets", .flag = &sockets},
           {.name = "--sockets-peers", .value = &sockets_peers, .list = true},
           {.name = "--check", .value = &check_words, .flag = &check},
-          {.name = "--json", .value = &check_json},
+          {.name = "--weak", .value = &weak_words, .flag = &weak},
+          {.name = "--json", .value = &json},
           {.name = "--suppressions", .value = &check_suppressions},
           {.name = "--help", .flag = &help},
           {.name = "-h", .flag = &help}};
@@ -213,6 +234,9 @@ int become(std::string_view subcommand, const Launch& launch) {
     return complain(subcommand, wrong);
   if (const std::string wrong = wrong_check_option(launch); !wrong.empty())
     return complain(subcommand, wrong);
+  if (launch.weak)
+    if (const auto plan = rnic::weak::read_plan(weak_words_of(launch)); !plan)
+      return complain(subcommand, "--weak: " + plan.error());
   const auto names = device_names(launch.name, launch.devices);
   if (!names) return complain(subcommand, names.error());
   const auto libraries = find_drop_in_libraries(launch.library_directory);
@@ -262,6 +286,10 @@ int become(std::string_view subcommand, const Launch& launch) {
             "link with --lib-dir",
         126);
 
+  if (!launch.fabric.empty() && launch.host.empty())
+    return complain(subcommand, "--fabric says where --host is; give that, too");
+  if (!launch.host.empty())
+    if (const auto ended = go_on_in_host(subcommand, launch.fabric, launch.host)) return *ended;
   set_environment(launch, *libraries, *names);
   std::vector<char*> words;
   for (const auto& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));

@@ -24,12 +24,14 @@ struct LaunchOption {
 // What the program is to see, and its command line.
 struct Launch {
   std::string library_directory;
-  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults;
+  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults, fabric, host;
   bool help = false, share_memory = false, no_process_vm = false, packets = false, rsockets = false,
-       sockets = false, check = false;
-  std::string check_words, check_json, check_suppressions;
+       sockets = false, check = false, weak = false;
+  std::string check_words, check_suppressions, json, weak_words;
   std::vector<std::pair<std::string, std::string>> environment;  // further variables
   std::span<const std::string> command;
+
+  bool has_faults() const { return !faults_file.empty() || !faults.empty(); }
 
   std::vector<LaunchOption> options();  // the options that set the members above
 };
@@ -41,7 +43,13 @@ std::expected<std::span<const std::string>, int> read_launch_options(std::string
                                                                      std::span<const LaunchOption> options,
                                                                      std::string_view help);
 
-// Returns only on failure, after a complaint: the exit status.
+// `weir run`, also as `weir fabric run` (`subcommand`), where a host must be named. Returns the exit status,
+// like become().
+enum class Place { anywhere, in_a_host };
+int run_program(std::string_view subcommand, std::span<const std::string> arguments, Place place);
+
+// Returns only on failure, after a complaint, and where the program runs in another host (--host): the exit
+// status.
 int become(std::string_view subcommand, const Launch& launch);
 
 }  // namespace weir::command

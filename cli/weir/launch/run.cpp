@@ -36,6 +36,8 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
 
   What the program does wrong, as AddressSanitizer reports it: what, where, why, and how to repair it:
     $ weir run --check -- ./my_program
+  On a NIC that does whatever devices may do and usually do not (weir seeds tries many seeds):
+    $ weir run --weak -- ./my_program
 
   Two devices, with names that some programs expect:
     $ weir run --devices 2 --name mlx5_0 -- ibv_devices
@@ -65,6 +67,8 @@ Options:
                  Implies --packets. Also calls that are refused, a port that is down; weir faults list shows all. A
                  summary on standard error at exit says which faults fired, and on which packet
   --fault FAULT  one such fault, like 'drop qp=1 psn=5' or 'delay 80us opcode=ack rate=1%'; may be repeated
+  --host HOST    run it in this host of a network that `weir fabric up` made (weir fabric --help)
+  --fabric NAME  which of these networks, if there are several
   --rsockets     turn the program's internet sockets into rsockets, sockets over RDMA, with a preloaded librspreload.so
                  (rsocket(7)); both ends of a connection need it. Faster than --sockets with few connections; --sockets
                  also supports one end alone, fork, exec, dup, passed descriptors and every socket option
@@ -72,34 +76,43 @@ Options:
                  check what the program asks of the NIC: refused accesses, posts and transitions explained, missing
                  fences, memory freed in flight, missed events, full queues, leaks (docs/check.md). Errors make the exit
                  status 66 if it would be 0. WORDS: strict, risks do so, too; stop, SIGTRAP at the first error, for gdb
-  --json FILE    with --check, append each finding to FILE as a line of JSON
+  --weak[=SEED,WORDS]
+                 a NIC that does whatever devices may do: late, out of order, in parts, by choices that follow from SEED
+                 (default: drawn; said at exit). WORDS: -lines without that weakness, +datagram-loss with that one, too,
+                 delay,lines these only; weir seeds --help lists them (docs/check.md)
+  --json FILE    with --check, append each finding to FILE as a line of JSON; with --faults or --fault, a line for each
+                 program that says which faults fired and which never did
   --suppressions FILE
                  with --check, say nothing about findings that FILE has a line for: RULE:FUNCTION or RULE:FILE, with *
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
-Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC, 2 if the options
-are invalid.
+Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC, 125 if there is
+no such host, 2 if the options are invalid.
 Sets these variables: LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path
 finds Weir's libraries too, to show the files about RDMA devices in /sys and /dev that programs read besides verbs,
 and for --share-memory, --sockets, --rsockets and --check; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM,
-WEIR_PACKETS, WEIR_FAULTS, WEIR_FAULT and WEIR_CHECK* from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's
-own programs.
+WEIR_PACKETS, WEIR_FAULTS, WEIR_FAULT, WEIR_FAULTS_JSON, WEIR_CHECK* and WEIR_WEAK from the options above; and
+WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 }  // namespace
 
-int run(std::span<const std::string> arguments) {
+int run_program(std::string_view subcommand, std::span<const std::string> arguments, Place place) {
   Launch launch;
   const auto options = launch.options();
-  const auto command = read_launch_options("run", arguments, options, help);
+  const auto command = read_launch_options(subcommand, arguments, options, help);
   if (!command) return command.error();
   if (launch.help) {
     std::fputs(help.data(), stdout);
     return 0;
   }
   launch.command = *command;
-  return become("run", launch);
+  if (place == Place::in_a_host && launch.host.empty())
+    return complain(subcommand, "it wants --host HOST; weir fabric list NAME shows the hosts");
+  return become(subcommand, launch);
 }
+
+int run(std::span<const std::string> arguments) { return run_program("run", arguments, Place::anywhere); }
 
 }  // namespace weir::command

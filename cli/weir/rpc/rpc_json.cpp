@@ -173,7 +173,7 @@ class Namer {
   }
 
   Json name(const Json* plain) {
-    const std::size_t end = rest_.find_first_of("{}[](),:|> ");
+    const std::size_t end = rest_.find_first_of("{}[](),:|<> ");
     const std::string word(rest_.substr(0, end));
     rest_.remove_prefix(word.size());
     if (word.empty()) broken_ = true;
@@ -186,6 +186,7 @@ class Namer {
       expect("]");
       return as_it_is(plain);
     }
+    if (take("<")) return enumerator(plain);
     if (packs_ && word == "bin" && plain != nullptr && plain->is_string()) return bytes_of(*plain);
     const auto known = records_.find(word);
     if (known == records_.end() || plain == nullptr) return plain != nullptr ? *plain : Json();
@@ -193,6 +194,32 @@ class Namer {
     Json named = record(word, plain);
     rest_ = after;
     return named;
+  }
+
+  // A value of an enum has its name, and its number where it has none.
+  Json enumerator(const Json* plain) {
+    Json found = as_it_is(plain);
+    std::string names;
+    bool known = false;
+    while (!take(">") && !broken_) {
+      const std::size_t equals = rest_.find(" = ");
+      const std::string_view one = rest_.substr(0, equals);
+      rest_.remove_prefix(std::min(equals, rest_.size()));
+      expect(" = ");
+      std::int64_t number = 0;
+      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
+      broken_ |= error != std::errc();
+      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+      if (plain != nullptr && packs_ && plain->is_string() && plain->get_ref<const std::string&>() == one)
+        found = number, known = true;
+      if (plain != nullptr && !packs_ && plain->is_number_integer() && plain->get<std::int64_t>() == number)
+        found = one;
+      names.append(names.empty() ? "" : ", ").append(one);
+      skip(", ");
+    }
+    if (packs_ && plain != nullptr && plain->is_string() && !known && wrong_.empty())
+      wrong_ = "there is no '" + excerpt(plain->get_ref<const std::string&>(), 0) + "' among " + names;
+    return found;
   }
 
   Json record(const std::string& type, const Json* plain) {

@@ -103,7 +103,9 @@ inline constexpr auto counter_list = [] {
         dropped},
        {&C::dropped_unproved, "dropped_unproved", "arrivals_dropped", "reason=\"unproved\"", dropped},
        {&C::dropped_wrong_key, "dropped_wrong_key", "arrivals_dropped", "reason=\"wrong_key\"", dropped},
-       {&C::dropped_by_kernel, "dropped_by_kernel", "arrivals_dropped", "reason=\"kernel\"", dropped}});
+       {&C::dropped_by_kernel, "dropped_by_kernel", "arrivals_dropped", "reason=\"kernel\"", dropped},
+       {&C::transmit_wait_us, "transmit_wait_us", "transmit_wait_microseconds", "",
+        "How long there were packets to send and the port was paused."}});
 }();
 static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");
 
