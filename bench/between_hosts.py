@@ -15,6 +15,9 @@ CPU 1. What is compared takes turns, --repeat times, and medians are shown. The 
   senders   8 programs that send to one (iperf on rsockets) beside one that does
   pairs     WRITE of 64 KiB on 1,000 queue pairs beside 1
   connects  rdma_cm's connections, made and ended, a second (cmtime)
+  gets      GET of 16 bytes by weir-benchmark from weir-server, one thread each, beside the same over TCP: rate, median latency, and
+            processor time a GET, of both ends
+  tensors   fetches of 4 KiB and of 64 MiB (tensor_fetches.py), beside the same over TCP: time, and processor time, of both ends
 
 On the wire of `loss` packets travel one by one, as between NICs: runs that the kernel would hand over whole would be lost whole. For
 `senders`, set net.core.rmem_max to 212992 first to have the receive buffers that most systems have.
@@ -44,7 +47,10 @@ ROWS = [("WRITE 1 MiB", "ib_write_bw", 1 << 20), ("SEND 64 KiB", "ib_send_bw", 1
 LATENCIES = [("SEND 64 B, us", "ib_send_lat", 64), ("WRITE 64 B, us", "ib_write_lat", 64)]
 RXE = {"server": ("rxebench0", "10.77.1.1"), "client": ("rxebench1", "10.77.1.2")}
 LOST = 0.001
+GETS = [("1 connection", 1, 1, 10_000), ("16 connections", 16, 1, 60_000), ("50 connections", 50, 1, 100_000),
+        ("50 connections, 16 in each", 50, 16, 600_000)]
 MIB = 1 << 20
+FETCHES = [("4 KiB", 4096, 2_000), ("64 MiB", 64 * MIB, 20)]
 
 def root(*command):
     subprocess.run(command, check=True)
@@ -77,6 +83,10 @@ class Bench:
         self.payload = 4096 if mtu >= 4176 else 1024
         programs = arguments.build.absolute() / "bin"
         self.weir = [str(programs / "weir"), "run", "--"]
+        self.server = [str(programs / "weir-server"), "--port", str(PORT), "--rdma-port", str(PORT), "--bind", HOST, "--protected-mode", "no",
+                       "--save", "", "--rdma-provider", "weir"]
+        self.client = [str(programs / "weir-benchmark"), "-h", HOST, "-p", str(PORT), "-q", "--threads", "1", "-t", "get", "-d", "16",
+                       "--rdma-provider", "weir"]
         self.rsockets = [str(programs / "weir"), "run", "--rsockets", "--"]
         self.udp_path = str(programs / "udp_path_bench")
 
@@ -255,8 +265,43 @@ class Bench:
         self.say(f"connect and disconnect | {both:,.0f} | {1e6 / both:,.0f}",
                  f"with identifier, addresses, route and queue pair, made and destroyed | {everything:,.0f} | {1e6 / everything:,.0f}")
 
+    def gets(self):
+        def measure(carrier, connections, in_each, count):
+            def run(many):
+                (text,), used_s = self.wire.together(
+                    self.server, [[*self.client, *carrier, "-c", str(connections), "-P", str(in_each), "-n", str(many)]], ("t", PORT))
+                rate, p50 = re.search(r"([\d.]+) requests per second, p50=([\d.]+) msec", text).groups()
+                return float(rate), float(p50) * 1000, used_s
 
-TABLES = ("bulk", "raw", "small", "ping", "loss", "senders", "pairs", "connects")
+            (*_, beginning_s), (rate, p50_us, used_s) = run(count // 10), run(count)
+            return rate, p50_us, (used_s - beginning_s) * 1e6 / (count - count // 10)
+
+        self.head("GET of 16 bytes", "TCP: a second; p50; processor", "RDMA", "RDMA's rate; processor, of TCP's")
+        for name, *how in GETS:
+            tcp, rdma = self.in_turn(lambda how=how: measure([], *how), lambda how=how: measure(["--rdma"], *how))
+            cells = [f"{rate:,.0f}; {p50_us:,.0f} us; {us:.1f} us" for rate, p50_us, us in (tcp, rdma)]
+            self.say(" | ".join([name, *cells, f"{rdma[0] / tcp[0]:.2f}; {rdma[2] / tcp[2]:.2f}"]))
+
+    def tensors(self):
+        program = ["/usr/bin/python3", "-B", str(ROOT / "bench/tensor_fetches.py"), str(self.arguments.build.absolute())]
+
+        def measure(carrier, size, count):
+            def run(many):
+                (text,), used_s = self.wire.together([*program, "hub", f"rdma://{HOST}:{PORT}?fallback=tcp", str(size)],
+                                                     [[*program, "peer", f"{carrier}://{HOST}:{PORT}", str(many), str(size)]], ("t", PORT))
+                return float(text.split()[-1]), used_s
+
+            (_, beginning_s), (p50_us, used_s) = run(count // 10), run(count)
+            return p50_us, (used_s - beginning_s) * 1e6 / (count - count // 10)
+
+        self.head("fetch of an array", "TCP: median; processor", "RDMA", "RDMA's, of TCP's")
+        for name, *how in FETCHES:
+            tcp, rdma = self.in_turn(lambda how=how: measure("tcp", *how), lambda how=how: measure("rdma", *how))
+            self.say(" | ".join([name, *(f"{p50_us:,.0f} us; {us:,.0f} us" for p50_us, us in (tcp, rdma)),
+                                 f"{rdma[0] / tcp[0]:.2f}; {rdma[1] / tcp[1]:.2f}"]))
+
+
+TABLES = ("bulk", "raw", "small", "ping", "loss", "senders", "pairs", "connects", "gets", "tensors")
 
 
 def main():

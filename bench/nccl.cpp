@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "bench/pin.hpp"
-#include "tensor/nccl/abi_types.hpp"
+#include "nccl/abi_types.hpp"
 
 namespace weir::nccl::v12 {
 #define WEIR_NCCL_VERSION 12
-#include "tensor/nccl/abi.inc"
+#include "nccl/abi.inc"
 #undef WEIR_NCCL_VERSION
 }  // namespace weir::nccl::v12
 

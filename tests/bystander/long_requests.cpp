@@ -70,6 +70,7 @@ constexpr LongRequests of_large_values[] = {
     "georadiusbymember geo 1 30000 km",
     "georadiusbymember_ro geo 1 30000 km asc",
     "geosearch geo fromlonlat 10 10 bybox 30000 30000 km",
+    "geosearch geo bypolygon 3 0 0 179 0 90 80 desc withdist",
     "geosearchstore to geo fromlonlat 10 10 byradius 30000 km",
     "bitcount text",
     "bitpos text 0",
@@ -107,6 +108,7 @@ constexpr LongRequests of_large_values[] = {
     "copy stream to replace; setex to 100 x",
     "copy set to replace; psetex to 100000 x",
     "copy hash to replace; mset to x elsewhere y",
+    "copy hash to replace; msetex 2 to x elsewhere y ex 100",
     "copy hash to replace; expire to -1",
     "memory usage zset samples 0",
     "keys *",
@@ -132,6 +134,7 @@ constexpr LongRequests of_expiring_fields[] = {
     "hmget fields *fields",
     "hrandfield fields *N",
     "hscan fields 0 count *N",
+    "hscan fields 0 count *N novalues",
     "dump fields",
     "memory usage fields",
     "copy fields to replace; hpersist to fields *N *fields",
@@ -157,7 +160,8 @@ constexpr NeverLong without_row[] = {
      "object psubscribe punsubscribe ssubscribe subscribe sunsubscribe unsubscribe blmove blpop brpop "
      "brpoplpush lmove rpoplpush randomkey wait waitaof"},
     {"its work is what the request names",
-     "geoadd geodist geohash geopos msetnx restore restore-asking config latency slowlog pubsub"},
+     "delifeq geoadd geodist geohash geopos msetnx restore restore-asking config latency slowlog commandlog "
+     "pubsub"},
     {"it looks at what the server is, not at its data; clients, users and settings are bounded by their own "
      "limits",
      "acl client command info memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module "

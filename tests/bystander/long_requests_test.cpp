@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "kv/commands/command.hpp"
+#include "kv/command/command.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::bystander {

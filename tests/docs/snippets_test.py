@@ -6,7 +6,7 @@
 The blocks of a page run in order in one folder, which looks like this tree, and in a network namespace of its own, so that the ports that
 they name are free. An error reply of Redis is a failure, and what a block shows below its commands must have been printed, but for the numbers.
 What would install or build is not done again: `make` needs a target of the Makefile. What else is not run says so in the page's source
-(page_blocks.py). Blocks of other languages are not looked at.
+(page_blocks.py). C++ and C are compiled by cpp_blocks_test.py.
 """
 import concurrent.futures
 import os

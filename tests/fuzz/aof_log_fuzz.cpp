@@ -10,7 +10,7 @@
 
 #include "kv/aof/log_reader.hpp"
 #include "kv/aof/log_steps.hpp"
-#include "kv/effects/request_text.hpp"
+#include "kv/resp/request_text.hpp"
 
 using weir::kv::aof::LogReader;
 using weir::kv::aof::LogSteps;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "tensor/nccl/books.hpp"
+#include "nccl/books.hpp"
 
 namespace {
 

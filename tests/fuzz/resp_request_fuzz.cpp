@@ -30,11 +30,12 @@ Outcome run(std::string_view input, std::size_t step) {
   while (!input.empty()) {
     std::string_view piece = input.substr(0, step);
     input.remove_prefix(piece.size());
-    const auto place = parser.wanted();
-    const std::size_t direct = std::min(place.size(), piece.size());
-    if (direct != 0) std::memcpy(place.data(), piece.data(), direct);
-    parser.filled(direct);
-    piece.remove_prefix(direct);
+    for (auto place = parser.wanted(); !place.empty() && !piece.empty(); place = parser.wanted()) {
+      const std::size_t direct = std::min(place.size(), piece.size());
+      std::memcpy(place.data(), piece.data(), direct);
+      parser.filled(direct);
+      piece.remove_prefix(direct);
+    }
     if (!parser.wanted().empty()) continue;
     pending.append(piece);
     std::size_t used = 0;

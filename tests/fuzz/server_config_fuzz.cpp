@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kv/resp/words.hpp"
-#include "kv/server/config_file.hpp"
+#include "kv/settings/config_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::kv;

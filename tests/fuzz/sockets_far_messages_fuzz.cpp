@@ -22,7 +22,7 @@ void same_again(Read read, std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto bytes = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
     case 0:
       same_again(weir::sockets::read_request, bytes);
       break;
@@ -32,8 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 2:
       same_again(weir::sockets::read_hello, bytes);
       break;
-    default:
+    case 3:
       same_again(weir::sockets::read_words, bytes);
+      break;
+    default:
+      same_again(weir::sockets::read_return, bytes);
   }
   return 0;
 }

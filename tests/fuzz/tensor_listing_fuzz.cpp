@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tensor/listing.hpp"
+#include "tensor/arrays/listing.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace tensor = weir::tensor;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tensor/wire.hpp"
+#include "tensor/link/wire.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace wire = weir::tensor::wire;

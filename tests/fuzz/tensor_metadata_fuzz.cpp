@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "tensor/metadata.hpp"
+#include "tensor/arrays/metadata.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace tensor = weir::tensor;

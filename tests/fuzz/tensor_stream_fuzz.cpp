@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tensor/stream_frames.hpp"
+#include "tensor/link/stream_frames.hpp"
 
 namespace {
 

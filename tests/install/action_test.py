@@ -37,16 +37,15 @@ class Action(unittest.TestCase):
             (self.folder / "bin" / name).chmod(0o755)
         (self.folder / "action/a.cpp").write_text("int a;\n")
 
-    def job(self, packages="nic"):
-        """Runs the action; returns its calls and the cache's key."""
-        (self.folder / "calls").write_text("")
-        values = {"inputs.packages": packages}
+    def job(self, packages="nic", annotations="true"):
+        """Runs the action; returns its calls and the cache's key. What it adds to the job's environment is in `environment`."""
+        for name in ("calls", "environment"):
+            (self.folder / name).write_text("")
+        values = {"inputs.packages": packages, "inputs.annotations": annotations}
         values["inputs.packages == 'all' && 'packages' || 'nic-package'"] = "packages" if packages == "all" else "nic-package"
         for step in STEPS:
-            if "if" in step:
-                self.assertEqual(step["if"], "steps.cache.outputs.cache-hit != 'true'")
-                if values["steps.cache.outputs.cache-hit"] == "true":
-                    continue
+            if "if" in step and not self.holds(step["if"], values):
+                continue
             if "uses" in step:
                 self.assertRegex(step["uses"], r"^actions/cache@v\d+$")
                 self.assertEqual(step["with"]["path"], "~/.cache/weir-packages")
@@ -58,12 +57,18 @@ class Action(unittest.TestCase):
             done = subprocess.run([step["shell"], "--noprofile", "--norc", "-eo", "pipefail", "-c", self.filled(step["run"], values)],
                                   env={"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HOME": str(self.folder / "home"),
                                        "CALLS": str(self.folder / "calls"), "GITHUB_ACTION_PATH": str(self.folder / "action"),
-                                       "GITHUB_OUTPUT": str(self.folder / "output")}, capture_output=True, text=True, timeout=60)
+                                       "GITHUB_OUTPUT": str(self.folder / "output"),
+                                       "GITHUB_ENV": str(self.folder / "environment")}, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             for line in (self.folder / "output").read_text().splitlines():
                 name, value = line.split("=", 1)
                 values[f"steps.{step['id']}.outputs.{name}"] = value
         return (self.folder / "calls").read_text().splitlines(), key
+
+    def holds(self, condition, values):
+        found = re.fullmatch(r"(\S+) (==|!=) '(\w*)'", condition)
+        self.assertTrue(found, condition)
+        return (values[found[1]] == found[3]) == (found[2] == "==")
 
     @staticmethod
     def filled(text, values):
@@ -91,6 +96,11 @@ class Action(unittest.TestCase):
         _, third = self.job()
         self.assertEqual(first, second)
         self.assertNotEqual(second, third)
+
+    def test_annotations_are_a_setting_of_the_whole_job_unless_refused(self):
+        for wanted, expected in (("true", "WEIR_FAULTS_ANNOTATIONS=1\n"), ("false", "")):
+            self.job(annotations=wanted)
+            self.assertEqual((self.folder / "environment").read_text(), expected)
 
     def test_its_targets_are_in_the_makefile(self):
         targets = set(re.findall(r"^([a-z-]+):", (SOURCE / "Makefile").read_text(), re.M))

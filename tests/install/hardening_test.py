@@ -11,7 +11,7 @@ import sys
 import unittest
 
 BUILD = pathlib.Path(sys.argv[1])
-PROGRAMS = [BUILD / "bin" / name for name in ("weir", "weir-server", "weir-cli", "weir-benchmark", "weir-check", "weir-plan", "weir-sim",
+PROGRAMS = [BUILD / "bin" / name for name in ("weir", "weir-server", "weir-cli", "weir-benchmark", "weir-check", "weir-fabric", "weir-plan", "weir-sim",
                                               "weir-collector", "weir-rpc", "weir-tensor")]
 BUILT = [file for file in [*PROGRAMS, *(BUILD / "lib/verbs").glob("lib*.so*"), *(BUILD / "lib").glob("libweir_*.so*")]
          if file.is_file() and not file.is_symlink()]

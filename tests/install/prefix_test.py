@@ -28,7 +28,7 @@ class Prefix(unittest.TestCase):
 
     def test_has_the_programs_and_no_tests(self):
         self.assertEqual(self.names("bin"), {"weir", *(f"weir-{name}" for name in (
-            "plan", "sim", "collector", "rpc", "tensor", "cli", "benchmark", "server", "check"))})
+            "fabric", "plan", "sim", "collector", "rpc", "tensor", "cli", "benchmark", "server", "check"))})
         self.assertLessEqual({"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_sockets.so"},
                              self.names("lib/weir"))
         self.assertFalse([str(path) for path in PREFIX.rglob("*test*")])
@@ -41,13 +41,13 @@ class Prefix(unittest.TestCase):
 
     def test_nic_and_subcommands(self):
         ways_in.tries_the_nic(self, self.installed)
-        for subcommand in ("plan", "sim", "collector", "rpc", "tensor"):
+        for subcommand in ("fabric", "plan", "sim", "collector", "rpc", "tensor"):
             self.assertIn(f"Usage: weir {subcommand}", self.installed.run("weir", "help", subcommand))
 
     def test_a_component_comes_alone(self):
         subprocess.run(["cmake", "--install", BUILD, "--prefix", HERE / "nic", "--component", "nic"], check=True,
                        stdout=subprocess.DEVNULL)
-        self.assertEqual({path.name for path in (HERE / "nic/bin").iterdir()}, {"weir"})
+        self.assertEqual({path.name for path in (HERE / "nic/bin").iterdir()}, {"weir", "weir-fabric"})
         alone = subprocess.run([HERE / "nic/bin/weir", "plan"], capture_output=True, text=True)
         self.assertEqual(alone.returncode, 127)
         self.assertIn("weir-plan is not there", alone.stderr)

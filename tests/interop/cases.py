@@ -9,6 +9,7 @@ from perftest_cases import PERFTESTS
 from sockets_cases import BENCHMARKED, CHANGING, REDIS_BENCHMARK, REDIS_SERVER, SOCKETS
 from two_users_cases import two_users
 from unfriendly_cases import unfriendly
+from weak_cases import weak
 
 # Its datagrams of 2048 bytes exceed the packets of an interface with an MTU of 1500, and it checks that.
 WIDE = ["--mtu", "4096"]
@@ -34,6 +35,11 @@ DEVICES = [
                                                          r"link_layer:\s*Ethernet"]),
     Case("ibv_devinfo.verbose", "alone", ["ibv_devinfo", "-v"],
          expect=[r"max_qp:\s*[1-9]", r"max_mr_size:\s*0x[0-9a-f]+", r"GID\[\s*0\]:.*RoCE v2"]),
+    # iproute2 asks the kernel by netlink, not by files.
+    Case("rdma.dev", "alone", ["rdma", "dev"], expect=[r"^0: weir0: node_type ca fw [\d.]+ node_guid [0-9a-f:]{19} "]),
+    Case("rdma.link", "alone", ["rdma", "link"], expect=[r"^link weir0/1 state ACTIVE physical_state LINK_UP"]),
+    Case("rdma.link.of_two_devices", "alone", ["rdma", "link", "show", "mlx5_1/1"], options=["--devices", "2", "--name", "mlx5_0"],
+         expect=[r"^link mlx5_1/1 state ACTIVE physical_state LINK_UP"]),
 ]
 
 # ---- what programs read besides verbs, and how `weir run` shapes it
@@ -292,9 +298,14 @@ RSOCKETS += [
                    expect=["^refused without the secret$", "^refused with another connection's proof$", "^an echo ends the link$",
                            "^TCP is whole$"], needs=["{programs}/sockets_forger"]),
     talk("_with_one_end_off", "few", connections=4, around_server=["env", "WEIR_SOCKETS=off"]),
+    on_far_sockets("lost_path", "pair", *[["python3", "{here}/programs/lost_path.py", end, "{host}", "{port}"] for end in ("serve", "ask")],
+                   expect=["^some by RDMA$", "^answered within 3 s$"], expect_server=["^the end$"]),
     on_far_sockets("ends_open", "pair", *ENDS_OPEN, **ENDED),
     Case("between_hosts.rspreload.ends_open", "pair", *ENDS_OPEN, ready="rsocket", options=["--rsockets"], between_hosts="ipv4",
          in_shm=True, **ENDED),
+    # Its last bytes come later than what ends the connection.
+    Case("between_hosts.rspreload.ends_open_late", "pair", *ENDS_OPEN, ready="rsocket",
+         options=["--rsockets", "--fault", "delay 5ms qp=1 direction=out"], between_hosts="ipv4", in_shm=True, **ENDED),
     on_far_sockets("redis_benchmark", "served", [*REDIS_SERVER, "--protected-mode", "no"], REDIS_BENCHMARK, expect=BENCHMARKED),
     on_far_sockets("redis_benchmark_changing", "served", [*REDIS_SERVER, "--protected-mode", "no"],
                    [*REDIS_BENCHMARK[:-1], "3000"], expect=BENCHMARKED, around=CHANGING),
@@ -335,6 +346,6 @@ QPERF = [
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *QPERF, *KILLED]
-CASES += [*unfriendly(CASES), *between_hosts(CASES), *two_users(CASES)]
+CASES += [*unfriendly(CASES), *between_hosts(CASES), *two_users(CASES), *weak(CASES)]
 SHORT = [case for case in CASES if case.label != "slow"]
 CASES = with_the_rest_slow(CASES)

@@ -43,12 +43,12 @@ def started(server, folder):
     raise SystemExit(f"{server} does not start")
 
 
-def run(server, redis, name, skip):
+def run(server, redis, name, skip, options):
     """(tests that passed, names of those that failed, whether the file went to its end)"""
     with tempfile.TemporaryDirectory(prefix="weir-redis-") as scratch:
         process, port = started(server, pathlib.Path(scratch))
         words = ["tclsh", "tests/test_helper.tcl", "--host", "127.0.0.1", "--port", port, "--tags", "-needs:repl", "--single", name]
-        words += [word for test in skip for word in ("--skiptest", test)]
+        words += [word for test in skip for word in ("--skiptest", test)] + options
         try:
             ended = subprocess.run(words, cwd=redis, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True, errors="replace", timeout=LIMIT_S, check=False)
@@ -78,7 +78,7 @@ def main():
     surprises, sum_passed, sum_failed = [], 0, 0
     for name in arguments.files or rows:
         row = rows.get(name, {"passed": 0, "failed": 0})
-        passed, failed, whole = run(arguments.build.resolve() / "bin/weir-server", redis, name, row.get("skip", []))
+        passed, failed, whole = run(arguments.build.resolve() / "bin/weir-server", redis, name, row.get("skip", []), row.get("options", []))
         sum_passed += passed
         sum_failed += len(failed)
         print(f"{name}: {passed} passed, {len(failed)} failed{'' if whole else ', not run to its end'}", flush=True)

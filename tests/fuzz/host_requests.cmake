@@ -1,0 +1,1 @@
+weir_fuzz_target(host_requests SOURCES host_requests_fuzz.cpp LINK weir_hosts)

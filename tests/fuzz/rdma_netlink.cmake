@@ -1,0 +1,1 @@
+weir_fuzz_target(rdma_netlink SOURCES rdma_netlink_fuzz.cpp LINK verbs_rdma_netlink)
