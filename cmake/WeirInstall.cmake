@@ -1,6 +1,6 @@
 # What `make install` and the Debian packages bring, by component. A component is a package:
 #
-#   nic      weir-nic      weir, and the drop-in libraries in lib/weir
+#   nic      weir-nic      weir, weir-fabric, and the drop-in libraries in lib/weir
 #   tools    weir          weir-plan, weir-sim, weir-rpc and the like; weir-cli, weir-benchmark
 #   modules  weir-modules  what of weir-sim and weir-collector needs gRPC or Open MPI
 #   server   weir-server   with its systemd unit and a configuration; weir-check
@@ -17,17 +17,17 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # ninja install builds nothing
 add_custom_target(installable)
 
 # The drop-in libraries go where no loader finds them unasked: `weir run` and rdma/provider.cpp know the place.
-foreach(library weir_ibverbs weir_rdmacm weir_view weir_heap weir_check_verbs weir_rspreload weir_preload)
+foreach(library weir_ibverbs weir_rdmacm weir_view weir_heap weir_check_verbs weir_rspreload weir_preload weir_twin_inside)
   if(TARGET ${library})
     install(TARGETS ${library} LIBRARY DESTINATION lib/weir COMPONENT nic OPTIONAL)
     add_dependencies(installable ${library})
   endif()
 endforeach()
-install(TARGETS weir COMPONENT nic OPTIONAL)
+install(TARGETS weir weir-fabric COMPONENT nic OPTIONAL)
 set(tools weir-plan weir-sim weir-collector weir-rpc weir-tensor weir-cli weir-benchmark)
 install(TARGETS ${tools} COMPONENT tools OPTIONAL)
 install(TARGETS weir-server weir-check COMPONENT server OPTIONAL)
-add_dependencies(installable weir ${tools} weir-server weir-check)
+add_dependencies(installable weir weir-fabric ${tools} weir-server weir-check)
 set(modules "")
 foreach(module weir_mpi weir_telemetry)
   if(TARGET ${module})
@@ -51,7 +51,7 @@ function(weir_install_pages component section)
       DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
   endforeach()
 endfunction()
-weir_install_pages(nic 1 weir weir-run weir-trace weir-faults weir-devices weir-sockets weir-stat)
+weir_install_pages(nic 1 weir weir-run weir-trace weir-fabric weir-faults weir-devices weir-sockets weir-stat)
 weir_install_pages(tools 1 weir-plan weir-sim weir-collector weir-rpc weir-tensor weir-cli weir-benchmark)
 weir_install_pages(server 1 weir-server weir-check)
 weir_install_pages(lib 7 weir-nccl)
@@ -88,7 +88,7 @@ install(TARGETS ${cpp_libraries} EXPORT weir ARCHIVE DESTINATION lib COMPONENT d
 install(EXPORT weir NAMESPACE weir:: FILE weir-targets.cmake DESTINATION lib/cmake/weir COMPONENT dev)
 foreach(folder hash waiting transport rdma rpc tensor)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT dev
-    FILES_MATCHING PATTERN "*.hpp" PATTERN "c" EXCLUDE PATTERN "python" EXCLUDE PATTERN "nccl" EXCLUDE
+    FILES_MATCHING PATTERN "*.hpp" PATTERN "c" EXCLUDE PATTERN "python" EXCLUDE
     PATTERN "examples" EXCLUDE)
 endforeach()
 configure_package_config_file(${packages}/weir-config.cmake.in weir-config.cmake INSTALL_DESTINATION lib/cmake/weir

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The menu; the search finds all other pages, too.
 MENU = [
     {"Start": "README.md"},
-    {"Guides": [{"Verbs programs": "docs/verbs.md"}, {"Failing on purpose": "docs/faults.md"}, {"TCP programs": "docs/sockets.md"}, {"Redis": "docs/server.md"},
+    {"Guides": [{"Verbs programs": "docs/verbs.md"}, {"Failing on purpose": "docs/faults.md"}, {"Several hosts": "docs/fabric.md"}, {"TCP programs": "docs/sockets.md"}, {"Redis": "docs/server.md"},
                 {"RPC": "docs/rpc.md"}, {"Tensors": "docs/tensors.md"}, {"NCCL": "docs/nccl.md"}, {"Lossless networks": "docs/lossless.md"}]},
     {"Reference": [{"RPC": "docs/rpc-reference.md"}, {"Compatibility": "docs/compatibility.md"}, {"Performance": "docs/performance.md"},
                    {"Threat model": "docs/threat-model.md"}, {"All pages": "docs/README.md"}]},

@@ -11,6 +11,8 @@ READERS = {  # source: what it does with the time of the day
     "cli/weir/telemetry/receiver.cpp": "likewise",
     "kv/main.cpp": "the server's clocks are made here; dates of log lines",
     "link/slot_directory.cpp": "compares with the date of a folder",
+    "twin/inside/clock_calls.cpp": "programs ask for it; it shows virtual time",
+    "twin/inside/thread_calls.cpp": "programs give deadlines by it; it shows virtual time",
     "verbs/ibv/extended_cq.cpp": "programs ask for it (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)",
     "verbs/trace/tracer.cpp": "traces bear dates",
 }
@@ -31,9 +33,9 @@ SERVER_READERS = {
     "kv/persistence/snapshots.cpp": "LASTSAVE",
     "kv/replication/snapshot_load.cpp": "keys expire",
     "kv/scripts/script_turns.cpp": "it stands still while a script runs",
-    "kv/server/blocking.cpp": "keys expire",
-    "kv/server/monitors.cpp": "MONITOR shows it",
-    "kv/server/slow_work.cpp": "SLOWLOG and LATENCY show dates",
+    "kv/clients/blocking.cpp": "keys expire",
+    "kv/clients/monitors.cpp": "MONITOR shows it",
+    "kv/clients/slow_work.cpp": "SLOWLOG and LATENCY show dates",
 }
 SERVER_READING = re.compile(r"\bserver_?(?:\.|->)(?:now_[mu]s|surroundings\.clock_us)\b")
 
