@@ -71,7 +71,11 @@ class CompletionChannels {
     }
     Catching(const Catching&) = delete;
     Catching& operator=(const Catching&) = delete;
-    bool take_one() { return caught_here_.events != 0 && caught_here_.events-- != 0; }
+    bool take_one() {
+      if (caught_here_.events == 0) return false;
+      --caught_here_.events;
+      return true;
+    }
 
    private:
     CompletionChannels& channels_;
