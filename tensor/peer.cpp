@@ -25,6 +25,7 @@ std::shared_ptr<Fetch> fetch_of(std::string_view name, FetchOptions options) {
   fetch->generation = options.generation;
   fetch->wait = options.timeout && options.timeout->count() > 0;
   fetch->out = std::move(options.out);
+  fetch->rows = std::move(options.rows);
   if (name.empty() || name.size() > most_name_bytes) {
     fetch->failed = Error{Errc::bad_array, "a name has 1 to 1024 bytes", 0};
     fetch->done = true;
@@ -55,6 +56,10 @@ std::shared_ptr<Fetch> Peer::start(std::string_view name, FetchOptions options) 
 
 Result<Fetched> Peer::wait(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout) {
   return core_->wait(fetch, CallerDriven::after(timeout));
+}
+
+bool Peer::wait_until_done(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout) {
+  return core_->wait_any(std::span(&fetch, 1), CallerDriven::after(timeout));
 }
 
 Result<Fetched> Peer::fetch(std::string_view name, FetchOptions options) {

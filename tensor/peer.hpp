@@ -37,6 +37,9 @@ struct FetchOptions {
   // transfer.
   std::optional<std::chrono::nanoseconds> timeout = {};
   std::optional<Out> out = {};
+  // Only these rows of an array, one after another; `out` then has their shape. Empty: all of it. bad_array,
+  // shape_mismatch and too_much as cut() says.
+  std::vector<Rows> rows = {};
 };
 
 // One of several arrays to fetch at once.
@@ -79,6 +82,8 @@ class Peer {
   // Fetches in two steps, to overlap several: start each, then wait for each.
   std::shared_ptr<Fetch> start(std::string_view name, FetchOptions options = {});
   Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout);
+  // Waits without giving up: false if it is still under way after `timeout`.
+  bool wait_until_done(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout);
 
   // Delivers each next version of a name without a request for each: see Follower.
   std::unique_ptr<Follower> follow(std::string_view name, std::uint64_t newer_than = 0,

@@ -15,6 +15,13 @@ Source::Source(std::vector<Piece> pieces, std::shared_ptr<const void> owner) : o
   }
 }
 
+std::vector<std::uint64_t> Source::sizes() const {
+  std::vector<std::uint64_t> sizes;
+  sizes.reserve(pieces_.size());
+  for (const Piece& each : pieces_) sizes.push_back(each.size());
+  return sizes;
+}
+
 Result<std::vector<std::byte>> Source::copy() const {
   std::vector<std::byte> all;
   if (bytes_ > all.max_size()) return fail(Errc::too_much, "more bytes than fit into memory");

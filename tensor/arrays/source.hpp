@@ -27,6 +27,7 @@ class Source {
 
   std::span<const Piece> pieces() const { return pieces_; }
   std::uint64_t bytes() const { return bytes_; }
+  std::vector<std::uint64_t> sizes() const;  // of the pieces
   // All pieces, concatenated. Errc::too_much.
   Result<std::vector<std::byte>> copy() const;
 

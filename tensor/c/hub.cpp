@@ -117,6 +117,9 @@ int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, const weir_tenso
   return c::guarded(error, [&]() -> Result<void> {
     if (hub == nullptr || name == nullptr || fetched == nullptr)
       return fail(Errc::bad_array, "a hub and a name are needed");
+    if (wish != nullptr && wish->size >= sizeof(weir_tensor_wish) && wish->runs > 0)
+      return fail(Errc::bad_array,
+                  "rows are for peers: in the hub's process, take them of the whole version");
     std::uint64_t newer_than = wish != nullptr ? wish->newer_than : 0;
     // Version numbers of another hub mean nothing to this one, so any version is new.
     if (wish != nullptr && wish->generation != 0 && wish->generation != hub->hub->generation())

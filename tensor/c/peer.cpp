@@ -28,6 +28,11 @@ Result<FetchOptions> options_of(const weir_tensor_wish* wish) {
   options.newer_than = wish->newer_than;
   options.generation = wish->generation;
   if (wish->timeout_us > 0) options.timeout = std::chrono::microseconds(wish->timeout_us);
+  if (wish->size >= sizeof(weir_tensor_wish) && wish->runs > 0) {
+    if (wish->rows == nullptr) return fail(Errc::bad_array, "there are runs of rows, and rows is NULL");
+    for (const weir_tensor_rows& run : std::span(wish->rows, wish->runs))
+      options.rows.push_back({run.first, run.count});
+  }
   if (wish->out == nullptr) return options;
   const weir_tensor_array& out = *wish->out;
   if (out.dimensions > most_dimensions || (out.dimensions > 0 && out.shape == nullptr))
@@ -87,6 +92,19 @@ int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending, wei
     *fetched = new weir_tensor_fetched{std::move(*got)};
     return {};
   });
+}
+
+int weir_tensor_wait(weir_tensor_peer* peer, const weir_tensor_pending* pending, int64_t timeout_us) {
+  if (pending == nullptr) return 1;
+  const std::chrono::microseconds timeout(std::max<int64_t>(timeout_us, 0));
+  return peer->peer->wait_until_done(pending->fetch, timeout) ? 1 : 0;
+}
+
+void weir_tensor_cancel(weir_tensor_peer* peer, weir_tensor_pending* pending) {
+  if (pending == nullptr) return;
+  pending->timeout = {};
+  weir_tensor_fetched* fetched = nullptr;
+  if (weir_tensor_finish(peer, pending, &fetched, nullptr) == 0) weir_tensor_fetched_free(fetched);
 }
 
 int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,

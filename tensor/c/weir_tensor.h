@@ -163,12 +163,21 @@ WEIR_TENSOR_API int weir_tensor_connect(weir_tensor_peer** peer, const char* add
 WEIR_TENSOR_API void weir_tensor_peer_free(weir_tensor_peer* peer);
 WEIR_TENSOR_API uint64_t weir_tensor_peer_generation(const weir_tensor_peer* peer);
 
+/* Rows `first` to `first` + `count` - 1 of an array: elements of its first dimension. */
+typedef struct weir_tensor_rows {
+  uint64_t first, count;
+} weir_tensor_rows;
+
 typedef struct weir_tensor_wish {
   size_t size;                  /* sizeof(weir_tensor_wish) */
   uint64_t newer_than;          /* only a version above this; 0: any */
   uint64_t generation;          /* the hub that newer_than refers to; 0: any hub */
   int64_t timeout_us;           /* if positive: how long to wait for such a version */
   const weir_tensor_array* out; /* destination, with exactly the array's dtype and shape; NULL: allocate */
+  /* Only these rows of an array, one after another, in any order; `out` then has their shape. At most 1024
+   * runs that do not touch. 0 runs: the whole version. */
+  const weir_tensor_rows* rows;
+  size_t runs;
 } weir_tensor_wish;
 
 /* Fetches and waits. `wish` may be NULL. After an error the contents of `out` are unspecified. */
@@ -186,6 +195,13 @@ WEIR_TENSOR_API weir_tensor_pending* weir_tensor_start(weir_tensor_peer* peer, c
                                                        const weir_tensor_wish* wish);
 WEIR_TENSOR_API int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending,
                                        weir_tensor_fetched** fetched, weir_tensor_error* error);
+
+/* Waits until weir_tensor_finish would not block, for timeout_us at most: 1, or 0 if the time is over. */
+WEIR_TENSOR_API int weir_tensor_wait(weir_tensor_peer* peer, const weir_tensor_pending* pending,
+                                     int64_t timeout_us);
+/* Ends a fetch that was started and frees `pending`. Afterwards nothing is written to `out` any more. It
+ * takes a message to the hub and back, and a second at most. */
+WEIR_TENSOR_API void weir_tensor_cancel(weir_tensor_peer* peer, weir_tensor_pending* pending);
 
 /* Delivers each next version of a name without a request for each. Destinations for `ahead` versions (0:
  * 2) are posted at the hub before publication, and the hub writes a version to one of them as soon as it

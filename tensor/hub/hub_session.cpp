@@ -6,7 +6,17 @@
 namespace weir::tensor {
 namespace {
 constexpr std::size_t most_followed = 1024;  // for each connection
+
+// `places` of the source's pieces, cut to the extents.
+std::vector<wire::Memory> cut_places(const Source& source, std::span<const wire::Memory> places,
+                                     std::span<const Extent> extents) {
+  std::vector<wire::Memory> made;
+  for_each_part(source.sizes(), extents, [&](std::size_t piece, std::uint64_t offset, std::uint64_t bytes) {
+    made.push_back({places[piece].address + offset, bytes, places[piece].rkey});
+  });
+  return made;
 }
+}  // namespace
 
 HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
     : link_(&link),
@@ -30,7 +40,9 @@ void HubSession::set(Pending& pending, State state) {
   if (pending.state == State::waiting) --shared_.waiting;
   if (state == State::waiting) ++shared_.waiting;
   pending.state = state;
-  if (state == State::free) pending.version = nullptr;
+  if (state != State::free) return;
+  pending.version = nullptr;
+  pending.extents = {};
 }
 
 void HubSession::broke(std::string what) {
@@ -52,6 +64,24 @@ HubSession::Pending* HubSession::pending(std::uint32_t index) {
   return slot.state != State::free && slot.request.index == index ? &slot : nullptr;
 }
 
+// Comes before the request or, after a META_DATA_UPDATE, before the RE_REQUEST that it belongs to.
+void HubSession::on(const wire::Parts& parts) {
+  if (!admission_.admits()) return;  // the request is turned away
+  Pending& slot = pending_[wire::slot_of(parts.index)];
+  const bool offered = slot.state == State::offered && slot.request.index == parts.index;
+  if (slot.state != State::free && !offered) return broke("PARTS of a request that is answered already");
+  if (slot.extents_of != parts.index) slot.extents.clear();
+  slot.extents_of = parts.index;
+  if (slot.extents.size() + parts.extents.size() > most_extents)
+    return broke("PARTS of more than " + std::to_string(most_extents) + " extents");
+  slot.extents.insert(slot.extents.end(), parts.extents.begin(), parts.extents.end());
+}
+
+std::optional<std::uint64_t> HubSession::wanted_bytes(const Pending& slot) {
+  const std::uint64_t all = slot.version->data->bytes();
+  return slot.extents.empty() ? all : bytes_of(slot.extents, all);
+}
+
 void HubSession::on(const wire::Request& request) {
   Pending& slot = pending_[wire::slot_of(request.index)];
   if (slot.state != State::free || pushes_.uses_slot_of(request.index))
@@ -60,6 +90,7 @@ void HubSession::on(const wire::Request& request) {
   ++shared_.stats.requests;
   link_->settle();
   slot.request = request;
+  if (slot.extents_of != request.index) slot.extents.clear();
   // Version numbers from another hub mean nothing here.
   if (request.generation != shared_.generation) {
     slot.request.newer_than = 0;
@@ -109,11 +140,15 @@ void HubSession::remember(const wire::Request& request, const Catalogue::Found& 
 void HubSession::answer(Pending& slot, const Catalogue::Found& found) {
   slot.version = found.newest;
   const Version& version = *slot.version;
-  if (slot.request.metadata_id == version.metadata_id && slot.request.to.bytes >= version.data->bytes()) {
+  const bool known = slot.request.metadata_id == version.metadata_id;
+  const std::optional<std::uint64_t> wanted = wanted_bytes(slot);
+  if (known && !wanted) return broke("PARTS beyond the version's bytes");
+  if (known && slot.request.to.bytes >= *wanted) {
     if (!slot.request.locate || !locate(slot)) transfer(slot, slot.request.to, false);
     return;
   }
   ++shared_.stats.metadata_updates;
+  slot.extents.clear();  // they were for other metadata
   set(slot, State::offered);
   wire::MetadataUpdate update{.index = slot.request.index,
                               .name_id = found.name_id,
@@ -133,8 +168,10 @@ void HubSession::on(const wire::ReRequest& request) {
   if (slot == nullptr) return;  // superseded: an ERROR_STATUS is on its way to the peer
   if (slot->state != State::offered) return broke("a RE_REQUEST without a META_DATA_UPDATE");
   const Version& version = *slot->version;
-  const Source& source = request.of_metadata ? *version.metadata_source : *version.data;
-  if (request.to.bytes < source.bytes()) return broke("a destination that is too small");
+  const std::optional<std::uint64_t> wanted =
+      request.of_metadata ? version.metadata_source->bytes() : wanted_bytes(*slot);
+  if (!wanted) return broke("PARTS beyond the version's bytes");
+  if (request.to.bytes < *wanted) return broke("a destination that is too small");
   if (!request.of_metadata && request.locate && locate(*slot)) return;
   transfer(*slot, request.to, request.of_metadata);
 }
@@ -144,15 +181,21 @@ void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadat
   const VersionPtr version = slot.version;
   const std::shared_ptr<const Source>& source = of_metadata ? version->metadata_source : version->data;
   const std::uint32_t index = slot.request.index;
-  if (!of_metadata) set(slot, State::free);
+  const std::uint64_t bytes = of_metadata ? source->bytes() : wanted_bytes(slot).value_or(0);
+  std::vector<Extent> extents;
+  if (!of_metadata) {
+    extents = std::move(slot.extents);
+    set(slot, State::free);
+  }
   ++shared_.stats.written;
-  shared_.stats.written_bytes += source->bytes();
+  shared_.stats.written_bytes += bytes;
   // The source shares ownership of the version, so the data live until they are sent.
   link_->write(Transfer{.source = std::shared_ptr<const Source>(version, source.get()),
+                        .extents = std::move(extents),
                         .to = to,
                         .record = {.generation = shared_.generation,
                                    .version = version->number,
-                                   .bytes = source->bytes(),
+                                   .bytes = bytes,
                                    .index = index,
                                    .kind = of_metadata ? 1U : 0U}});
 }
@@ -161,6 +204,8 @@ void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadat
 bool HubSession::locate(Pending& slot) {
   Result<std::vector<wire::Memory>> places = link_->expose(*slot.version->data);
   if (!places) return false;
+  if (!slot.extents.empty()) places = cut_places(*slot.version->data, *places, slot.extents);
+  if (places->size() > wire::most_sources) return false;
   ++shared_.stats.located;
   set(slot, State::located);
   link_->send(wire::Location{slot.request.index, slot.version->number, std::move(*places)});

@@ -71,8 +71,12 @@ class HubSession final : public LinkEvents {
     State state = State::free;
     wire::Request request;
     VersionPtr version;
+    // What the request with index `extents_of` is for; empty: the whole version.
+    std::vector<Extent> extents;
+    std::uint32_t extents_of = 0;
   };
 
+  void on(const wire::Parts& parts);
   void on(const wire::Request& request);
   void on(const wire::ReRequest& request);
   void on(const wire::Cancel& cancel);
@@ -84,6 +88,8 @@ class HubSession final : public LinkEvents {
   Pending* pending(std::uint32_t index);
   // Returns true if the request was answered or refused, so it no longer waits.
   bool try_answer(Pending& pending);
+  // Nothing if the peer asks for bytes that the version does not have.
+  static std::optional<std::uint64_t> wanted_bytes(const Pending& pending);
   void answer(Pending& pending, const Catalogue::Found& found);
   void transfer(Pending& pending, const wire::Memory& to, bool of_metadata);
   bool locate(Pending& pending);

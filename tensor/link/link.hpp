@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "rdma/verbs/cm.hpp"
+#include "tensor/arrays/rows.hpp"
 #include "tensor/arrays/source.hpp"
 #include "tensor/error.hpp"
 #include "tensor/link/wire.hpp"
@@ -38,7 +39,8 @@ class LinkEvents {
 // Bytes to write into the other end's memory, and the record that reports them.
 struct Transfer {
   std::shared_ptr<const Source> source;  // kept until the bytes are out
-  wire::Memory to;                       // at least as large as the source
+  std::vector<Extent> extents = {};      // of the source's bytes; empty: all of them
+  wire::Memory to;                       // at least as large as what is sent
   wire::Record record;
 };
 

@@ -5,13 +5,34 @@
 
 namespace weir::tensor {
 
-std::span<Outgoing::Part> Outgoing::take(std::span<Part> room, std::size_t most_bytes) {
+Outgoing::Outgoing(Transfer transfer)
+    : transfer_(std::move(transfer)),
+      pieces_(transfer_.source->pieces().size()),
+      bytes_(transfer_.source->bytes()) {
+  if (transfer_.extents.empty()) return;
   const std::span<const Source::Piece> pieces = transfer_.source->pieces();
+  bytes_ = 0;
+  for_each_part(transfer_.source->sizes(), transfer_.extents,
+                [&](std::size_t piece, std::uint64_t offset, std::uint64_t bytes) {
+                  cut_.push_back({pieces[piece].subspan(static_cast<std::size_t>(offset),
+                                                        static_cast<std::size_t>(bytes)),
+                                  piece});
+                  bytes_ += bytes;
+                });
+  pieces_ = cut_.size();
+}
+
+Outgoing::Part Outgoing::piece(std::size_t which) const {
+  return cut_.empty() ? Part{transfer_.source->pieces()[which], which} : cut_[which];
+}
+
+std::span<Outgoing::Part> Outgoing::take(std::span<Part> room, std::size_t most_bytes) {
   std::size_t used = 0, bytes = 0;
-  while (used < room.size() && bytes < most_bytes && piece_ < pieces.size()) {
-    const Source::Piece rest = pieces[piece_].subspan(in_piece_);
+  while (used < room.size() && bytes < most_bytes && piece_ < pieces_) {
+    const Part whole = piece(piece_);
+    const Source::Piece rest = whole.bytes.subspan(in_piece_);
     const std::size_t share = std::min(rest.size(), most_bytes - bytes);
-    room[used++] = {rest.first(share), piece_};
+    room[used++] = {rest.first(share), whole.piece};
     bytes += share;
     in_piece_ += share;
     if (share < rest.size()) break;

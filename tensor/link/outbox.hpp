@@ -26,16 +26,21 @@ class Outgoing {
     std::size_t piece = 0;  // index into the source's pieces
   };
 
-  explicit Outgoing(Transfer transfer) : transfer_(std::move(transfer)) {}
+  explicit Outgoing(Transfer transfer);
 
   const Transfer& transfer() const { return transfer_; }
   std::uint64_t sent() const { return sent_; }
-  bool all_sent() const { return sent_ == transfer_.source->bytes(); }
+  bool all_sent() const { return sent_ == bytes_; }
   // The next parts to send, counted as sent: at most `most_bytes`, in at most as many parts as `room` holds.
   std::span<Part> take(std::span<Part> room, std::size_t most_bytes);
 
  private:
+  Part piece(std::size_t which) const;
+
   Transfer transfer_;
+  std::vector<Part> cut_;  // what the extents are; empty: the source's pieces
+  std::size_t pieces_;
+  std::uint64_t bytes_;
   std::size_t piece_ = 0, in_piece_ = 0;  // where the next take() starts
   std::uint64_t sent_ = 0;
 };

@@ -18,6 +18,7 @@ enum class Kind : std::uint8_t {
   done = 7,
   push = 8,
   auth = 9,
+  parts = 10,
 };
 constexpr std::uint8_t flag_wait = 1, flag_locate = 2, flag_metadata = 4, flag_follow = 8;
 constexpr std::uint32_t greeting_magic = 0x4e545257;  // "WRTN"
@@ -100,6 +101,13 @@ Writer body(const Auth& m) {
   return out;
 }
 
+Writer body(const Parts& m) {
+  Writer out = begin(Kind::parts, 0, m.index);
+  out.number(static_cast<std::uint16_t>(m.extents.size()));
+  for (const Extent& each : m.extents) out.number(each.offset).number(each.bytes);
+  return out;
+}
+
 // The header of a message; the parsers below read the rest.
 struct Header {
   std::uint8_t flags = 0;
@@ -175,6 +183,17 @@ Message read_auth(Reader& in, const Header& header) {
   return m;
 }
 
+Message read_parts(Reader& in, const Header& header) {
+  Parts m;
+  m.index = header.index;
+  m.extents.resize(std::min<std::size_t>(in.number<std::uint16_t>(), most_listed_extents + 1));
+  for (Extent& each : m.extents) {
+    each.offset = in.number<std::uint64_t>();
+    each.bytes = in.number<std::uint64_t>();
+  }
+  return m;
+}
+
 struct Row {
   std::uint8_t flags;  // flags that this kind may have
   Message (*read)(Reader&, const Header&);
@@ -190,6 +209,7 @@ constexpr Row rows[] = {
     {0, read_done},
     {0, read_push},
     {0, read_auth},
+    {0, read_parts},
 };
 
 bool sound(const Request& m) {
@@ -207,6 +227,12 @@ bool sound(const Push& m) {
 }
 bool sound(const Auth& m) {
   return m.index == 0 && m.step >= Auth::Step::hello && m.step <= Auth::Step::welcome;
+}
+bool sound(const Parts& m) {
+  return !m.extents.empty() && m.extents.size() <= most_listed_extents &&
+         std::ranges::all_of(m.extents, [](const Extent& each) {
+           return each.bytes > 0 && each.bytes <= most_data_bytes && each.offset <= most_data_bytes;
+         });
 }
 bool sound(const auto&) { return true; }
 

@@ -16,14 +16,16 @@
 #include <variant>
 #include <vector>
 
+#include "tensor/arrays/rows.hpp"
 #include "tensor/error.hpp"
 
 namespace weir::tensor::wire {
 
-inline constexpr std::uint16_t version = 2;
+inline constexpr std::uint16_t version = 3;
 inline constexpr std::size_t message_bytes = 4096;
 inline constexpr std::uint32_t slots = 64;
 inline constexpr std::size_t most_sources = 128;
+inline constexpr std::size_t most_listed_extents = 250;  // in one PARTS
 inline constexpr std::size_t most_inline_metadata = 3072;
 inline constexpr std::size_t most_pushed_metadata = 2048;  // in a PUSH, besides its name
 
@@ -50,6 +52,14 @@ struct Request {
   Memory to = {};
   std::string name = {};
   bool operator==(const Request&) const = default;
+};
+
+// PARTS: the TENSOR_REQUEST or TENSOR_RE_REQUEST with this index, which follows, is for these extents of the
+// version's bytes, one after another. Several add up, to at most most_extents.
+struct Parts {
+  std::uint32_t index = 0;
+  std::vector<Extent> extents;  // 1 to most_listed_extents, none empty
+  bool operator==(const Parts&) const = default;
 };
 
 // META_DATA_UPDATE: the version's metadata are not those of `metadata_id`. The hub keeps the version until a
@@ -122,7 +132,7 @@ struct Auth {
 };
 
 using Message =
-    std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push, Auth>;
+    std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push, Auth, Parts>;
 
 std::uint32_t index_of(const Message&);
 // Texts, names and metadata must be within their limits.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tensor/arrays/metadata.hpp"
+#include "tensor/arrays/rows.hpp"
 #include "tensor/arrays/source.hpp"
 #include "tensor/error.hpp"
 #include "tensor/memory/spare_memory.hpp"
@@ -21,8 +22,9 @@ namespace weir::tensor {
 // One version of a name, as a reader holds it.
 struct Fetched {
   std::uint64_t version = 0;
-  std::uint64_t generation = 0;   // the hub's
-  std::uint64_t metadata_id = 0;  // unique within that hub; equal for versions of a name with equal metadata
+  std::uint64_t generation = 0;  // the hub's
+  // Unique within that hub; equal for versions of a name with equal metadata. 0: rows of an array.
+  std::uint64_t metadata_id = 0;
   std::shared_ptr<const Metadata> metadata;
   std::span<std::byte> data;     // in `out`, or in `memory`
   std::shared_ptr<void> memory;  // owns `data` unless the caller's `out` does
@@ -43,6 +45,7 @@ struct Fetch {
   bool wait = false;
   bool follow = false;  // one of several requests that a Follower posts ahead for the next versions
   std::optional<Out> out;
+  std::vector<Rows> rows;  // empty: the whole version
   // Set for a push: what to send to the hub.
   std::shared_ptr<const Source> pushed, pushed_metadata;
 
@@ -59,6 +62,7 @@ struct Fetch {
   bool cancelled = false;
   bool superseded = false;  // the hub said so while we were still reading
   std::uint64_t metadata_id = 0;
+  std::vector<Extent> extents;        // the rows, by the newest metadata that are known
   SpareMemory::Taken metadata_block;  // receives metadata that are too long for a message
 };
 

@@ -81,9 +81,18 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
       request.to = *to;
       request.metadata_id = asked.metadata_id = known->second.metadata_id;
       request.locate = reads_itself(asked);
+      tell_parts(asked);
     }
   }
   link_->send(request);
+}
+
+void PeerSession::tell_parts(const Fetch& fetch) {
+  for (std::span<const Extent> rest(fetch.extents); !rest.empty();) {
+    const auto some = rest.first(std::min(rest.size(), wire::most_listed_extents));
+    link_->send(wire::Parts{fetch.index, {some.begin(), some.end()}});
+    rest = rest.subspan(some.size());
+  }
 }
 
 bool PeerSession::reads_itself(const Fetch& fetch) const {
@@ -93,6 +102,12 @@ bool PeerSession::reads_itself(const Fetch& fetch) const {
 }
 
 Result<void> PeerSession::make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata) {
+  if (!fetch.rows.empty()) {
+    Result<Cut> made = cut(*metadata, fetch.rows);
+    if (!made) return fail(made.error().code, "'" + fetch.name + "': " + made.error().what);
+    fetch.extents = std::move(made->extents);
+    metadata = std::make_shared<const Metadata>(std::move(made->metadata));
+  }
   if (metadata->data_bytes > limits_.max_bytes)
     return fail(Errc::too_much, "'" + fetch.name + "' has " + std::to_string(metadata->data_bytes) +
                                     " bytes, more than this peer takes (max_bytes)");
@@ -218,6 +233,7 @@ void PeerSession::ask_again(Fetch& fetch) {
   fetch.stage = Fetch::Stage::asked_data;
   const Result<wire::Memory> to = link_->expect(fetch.index, fetch.fetched.data);
   if (!to) return give_up(fetch, to.error());
+  tell_parts(fetch);
   link_->send(
       wire::ReRequest{.index = fetch.index, .of_metadata = false, .locate = reads_itself(fetch), .to = *to});
 }
@@ -333,7 +349,7 @@ void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
     tell(*fetch, std::move(*failed));
   } else {
     fetch->fetched.generation = link_->generation();
-    fetch->fetched.metadata_id = fetch->metadata_id;
+    fetch->fetched.metadata_id = fetch->rows.empty() ? fetch->metadata_id : 0;
     if (fetch->pushed != nullptr) {
       ++stats_.pushes;
       stats_.pushed_bytes += fetch->pushed->bytes();

@@ -95,6 +95,7 @@ class PeerSession final : public LinkEvents {
   void ask(FetchPtr fetch, std::uint32_t slot);
   void ask_to_push(const Fetch& push);
   void ask_again(Fetch& fetch);
+  void tell_parts(const Fetch& fetch);
   bool reads_itself(const Fetch& fetch) const;
   // Prepares memory for `metadata`; an error if they do not match `out`.
   Result<void> make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata);

@@ -38,6 +38,7 @@ std::vector<Message> samples() {
       Request{.index = 9, .wait = true, .follow = true, .name = "a"},
       Push{8, 9, 5, "name", bytes_of("block")},
       Push{8, 9, 1 << 20, "name", {}},
+      Parts{10, {{1, 2}, {3, 4}}},
   };
 }
 

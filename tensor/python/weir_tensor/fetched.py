@@ -1,11 +1,12 @@
 """The result of a fetch: its memory, its layout, and the arrays in it."""
 import ctypes
 import functools
+import operator
 from typing import NamedTuple
 
 from .arrays import give, give_many, runs_of, typestr_of
 from .errors import BadArray, check
-from .library import Array, Error, Wish, lib
+from .library import Array, Error, Rows, Wish, lib
 
 
 class Version(NamedTuple):
@@ -16,7 +17,28 @@ class Version(NamedTuple):
     value: object
 
 
-def wish_for(newer_than, timeout) -> Wish:
+def row_runs(rows) -> list:
+    """[(first, count)] of a row, a slice or range of rows, or rows in any order."""
+    if isinstance(rows, slice):
+        if rows.stop is None or rows.step not in (None, 1):
+            raise ValueError(f"rows must end somewhere and follow each other, as in slice(3, 7), not {rows}")
+        rows = range(rows.start or 0, rows.stop)
+    elif hasattr(rows, "__index__") and not hasattr(rows, "__len__"):
+        rows = (rows,)
+    runs = []
+    for row in map(operator.index, rows):
+        if row < 0:
+            raise ValueError(f"rows count from the front, from 0: {row} is none")
+        if runs and row == sum(runs[-1]):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((row, 1))
+    if not runs:
+        raise ValueError("rows names no row")
+    return runs
+
+
+def wish_for(newer_than, timeout, rows=None) -> Wish:
     wish = Wish(size=ctypes.sizeof(Wish))
     if isinstance(newer_than, Version):
         wish.newer_than, wish.generation = newer_than.number, newer_than.generation
@@ -24,6 +46,10 @@ def wish_for(newer_than, timeout) -> Wish:
         wish.newer_than = newer_than
     if timeout is not None:
         wish.timeout_us = max(int(timeout * 1e6), 0)
+    if rows is not None:
+        runs = row_runs(rows)
+        wish.kept = (Rows * len(runs))(*runs)
+        wish.rows, wish.runs = ctypes.cast(wish.kept, ctypes.POINTER(Rows)), len(runs)
     return wish
 
 

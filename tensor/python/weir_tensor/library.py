@@ -17,9 +17,13 @@ class Array(ctypes.Structure):
                 ("shape", POINTER(c_uint64)), ("data", c_void_p), ("name", c_void_p), ("name_size", c_size_t)]
 
 
+class Rows(ctypes.Structure):
+    _fields_ = [("first", c_uint64), ("count", c_uint64)]
+
+
 class Wish(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("newer_than", c_uint64), ("generation", c_uint64), ("timeout_us", c_int64),
-                ("out", POINTER(Array))]
+                ("out", POINTER(Array)), ("rows", POINTER(Rows)), ("runs", c_size_t)]
 
 
 HUB_STATS = ("connections", "connections_made", "requests", "written", "written_bytes", "located", "metadata_updates",
@@ -69,6 +73,8 @@ _FUNCTIONS = {
     "weir_tensor_staging_give_back": (None, c_void_p),
     "weir_tensor_start": (c_void_p, c_void_p, c_char_p, POINTER(Wish)),
     "weir_tensor_finish": (c_int, c_void_p, c_void_p, POINTER(c_void_p), POINTER(Error)),
+    "weir_tensor_wait": (c_int, c_void_p, c_void_p, c_int64),
+    "weir_tensor_cancel": (None, c_void_p, c_void_p),
     "weir_tensor_follow": (c_int, c_void_p, c_char_p, POINTER(Wish), c_uint32, POINTER(c_void_p), POINTER(Error)),
     "weir_tensor_follow_next": (c_int, c_void_p, c_int64, POINTER(c_void_p), POINTER(Error)),
     "weir_tensor_follow_free": (None, c_void_p),

@@ -3,6 +3,7 @@ import asyncio
 import collections
 import ctypes
 import threading
+import time
 from typing import AsyncIterator, Iterable, Mapping, Optional, Union
 
 from . import forks, gpu
@@ -10,6 +11,9 @@ from .arrays import describe, describe_for_reading, describe_tree
 from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .fetched import Fetched, Layout, Version, wish_for
 from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
+
+
+_SLICE_US = 50_000  # a waiting fetch lets Python handle signals, such as Ctrl-C, so often
 
 
 class _Following:
@@ -63,19 +67,40 @@ class Peer:
         """The generation of the hub; 0 while not connected."""
         return lib.weir_tensor_peer_generation(self._open())
 
-    def _fetch(self, name, out, newer_than, timeout):
-        wish = wish_for(newer_than, timeout)
+    def _fetch(self, name, out, newer_than, timeout, rows=None, given_up=None):
+        wish = wish_for(newer_than, timeout, rows)
         if out is not None:
             array = out.write(Array())
             wish.out = ctypes.pointer(array)
         fetched, error = ctypes.c_void_p(), Error()
-        code = lib.weir_tensor_fetch(self._open(), word("a name", name), ctypes.byref(wish), ctypes.byref(fetched),
-                                     ctypes.byref(error))
+        if timeout is None and given_up is None:
+            code = lib.weir_tensor_fetch(self._open(), word("a name", name), ctypes.byref(wish), ctypes.byref(fetched),
+                                         ctypes.byref(error))
+        else:
+            pending = lib.weir_tensor_start(self._open(), word("a name", name), ctypes.byref(wish))
+            self._await(pending, name, 30.0 if timeout is None else timeout, given_up)
+            code = lib.weir_tensor_finish(self._open(), pending, ctypes.byref(fetched), ctypes.byref(error))
         if code != 0:
             check(code, error)
         return Fetched(fetched)
 
+    def _await(self, pending, name, timeout, given_up):
+        """Returns when the fetch is over. If it is not in time, given up, or interrupted, it is cancelled: afterwards nothing
+        is written to `out` any more."""
+        until = time.monotonic() + timeout
+        try:
+            while not lib.weir_tensor_wait(self._open(), pending, min(_SLICE_US, max(int((until - time.monotonic()) * 1e6), 0))):
+                if given_up is not None and given_up.is_set():
+                    raise TimedOut(f"the fetch of '{name}' was cancelled", TimedOut.code)
+                if time.monotonic() >= until:
+                    raise TimedOut(f"'{name}' did not come in time", TimedOut.code)
+        except BaseException:
+            lib.weir_tensor_cancel(self._open(), pending)
+            raise
+
     def _layout(self, name, fetched):
+        if lib.weir_tensor_fetched_metadata_id(fetched.pointer) == 0:  # rows: each fetch may have another shape
+            return Layout(fetched.pointer, fetched.place()[0])
         key = (name, lib.weir_tensor_fetched_generation(fetched.pointer),
                lib.weir_tensor_fetched_metadata_id(fetched.pointer))
         layout = self._layouts.get(key)
@@ -86,26 +111,45 @@ class Peer:
         return layout
 
     def fetch_version(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
-                      timeout: Optional[float] = None) -> Version:
+                      timeout: Optional[float] = None, rows=None) -> Version:
         """Like `fetch`, with the version's number and its hub's generation."""
+        return self._fetch_version(name, out, newer_than, timeout, rows)
+
+    def _fetch_version(self, name, out, newer_than, timeout, rows, given_up=None) -> Version:
         into = describe(out, writable=True) if out is not None else None
         if into is not None and into.gpu is not None:
             self._gpu_bytes += gpu.room([into])
-        fetched = self._fetch(name, into, newer_than, timeout)
+        fetched = self._fetch(name, into, newer_than, timeout, rows, given_up)
         if out is not None:
             if into.gpu is not None:
                 gpu.send([into])
             return fetched.version(out)
         return fetched.array(name, self._layout(name, fetched))
 
-    def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
+    def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None,
+              rows=None):
         """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory. `out` may be
         in CUDA's memory: the bytes pass through host memory, and have arrived when this returns.
 
         `newer_than` accepts only a version above it. With `timeout` (seconds) it waits for such a version, or for the name's
-        first; without, it raises NotPublished or TimedOut if there is none.
+        first; without, it raises NotPublished or TimedOut if there is none. Ctrl-C ends the wait.
+
+        `rows` fetches a part: a row, slice(3, 7), or rows in any order such as the blocks [9, 3, 7] of a paged cache, all of one
+        version. Rows are elements of the first dimension, which the result keeps; at most 1024 runs of neighbours.
         """
-        return self.fetch_version(name, out, newer_than, timeout).value
+        return self.fetch_version(name, out, newer_than, timeout, rows).value
+
+    async def fetch_async(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
+                          timeout: Optional[float] = None, rows=None):
+        """Like `fetch`, in a thread of asyncio's executor. If the task is cancelled the fetch ends, within a second; until then
+        `out` is still written to."""
+        given_up = threading.Event()
+        try:
+            version = await asyncio.get_running_loop().run_in_executor(
+                None, self._fetch_version, name, out, newer_than, timeout, rows, given_up)
+        finally:
+            given_up.set()
+        return version.value
 
     def fetch_tree_version(self, name: str, out: Optional[Mapping[str, object]] = None,
                            newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:

@@ -99,6 +99,49 @@ class Arrays(HubAndPeer):
         numpy.testing.assert_array_equal(mine, source)
         self.assertEqual(weir_tensor.empty(0).shape, (0,))
 
+    def test_rows(self):
+        whole = sample((40, 3, 5), "float32")
+        self.hub.publish("a", whole)
+        for rows in (7, slice(3, 7), slice(4), range(5, 9), [9, 3, 7], (1, 2, 3, 39), numpy.array([30, 0])):
+            with self.subTest(rows=rows):
+                expected = whole[[rows]] if isinstance(rows, int) else whole[list(rows) if not isinstance(rows, slice) else rows]
+                numpy.testing.assert_array_equal(self.peer.fetch("a", rows=rows), expected)
+                numpy.testing.assert_array_equal(self.peer.fetch("a", out=numpy.zeros_like(expected), rows=rows), expected)
+        for wrong in (slice(3, None), slice(0, 9, 2), [], [-1], slice(5, 5)):
+            with self.assertRaises(ValueError):
+                self.peer.fetch("a", rows=wrong)
+        with self.assertRaisesRegex(weir_tensor.ShapeMismatch, r"rows 38 to 40 of float32 \(40, 3, 5\)"):
+            self.peer.fetch("a", rows=slice(38, 41))
+
+    def test_ctrl_c_ends_a_waiting_fetch(self):
+        mine = numpy.zeros(3)
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        begun = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            self.peer.fetch("a", out=mine, timeout=60)
+        self.assertLess(time.monotonic() - begun, 30)
+        timer.join()
+        self.hub.publish("a", numpy.ones(3))
+        numpy.testing.assert_array_equal(mine, numpy.zeros(3))
+        numpy.testing.assert_array_equal(self.peer.fetch("a"), numpy.ones(3))
+
+    def test_an_asynchronous_fetch_comes_or_is_cancelled(self):
+        async def both():
+            waiting = asyncio.ensure_future(self.peer.fetch_async("a", timeout=60))
+            await asyncio.sleep(0)
+            self.hub.publish("a", sample((4, 2), "int32"))
+            numpy.testing.assert_array_equal(await waiting, sample((4, 2), "int32"))
+            numpy.testing.assert_array_equal(await self.peer.fetch_async("a", rows=[3, 1]), sample((4, 2), "int32")[[3, 1]])
+            never = asyncio.ensure_future(self.peer.fetch_async("b", timeout=60))
+            await asyncio.sleep(0)
+            never.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await never
+        begun = time.monotonic()
+        asyncio.run(both())  # and its end waits for the executor's threads
+        self.assertLess(time.monotonic() - begun, 30)
+
     def test_versions(self):
         one = self.hub.publish("a", sample((3,), "int32"))
         first = self.peer.fetch_version("a")
