@@ -297,6 +297,7 @@ bool Coordinator::settle() {
 // process that ends or begins.
 bool Coordinator::look_around() {
   reap();
+  end_what_is_gone();
   if (all_ended()) return false;
   if (++looks_in_vain_ > looks_before_deadlock) {
     result_.ended_because = "deadlock: every program waits for another\n" + where_everything_waits();
@@ -327,6 +328,13 @@ void Coordinator::find_processes() {
 
 bool Coordinator::is_gone(std::uint32_t process) const {
   return pids_[process] != 0 && Processes::has_ended(pids_[process]);
+}
+
+// Killed from outside, while it waited.
+void Coordinator::end_what_is_gone() {
+  const std::uint32_t used = std::min(arena_.processes_used.load(), link::fabric::max_processes);
+  for (std::uint32_t i = 0; i < used; ++i)
+    if (arena_.processes[i].pid.load() != 0 && is_gone(i)) process_ended(i);
 }
 
 // It has said that it ends, or was killed. What comes next must not depend on how long that takes.

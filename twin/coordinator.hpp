@@ -66,6 +66,7 @@ class Coordinator {
   void reap();
   void process_ended(std::uint32_t process);
   void find_processes();
+  void end_what_is_gone();
   bool is_gone(std::uint32_t process) const;
   void wait_for_end(std::uint32_t process);
   void wait_for_killed();

@@ -5,7 +5,6 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,21 +50,10 @@ struct Memory {
 // The arena: the coordinator writes it, and nobody waits for it.
 constexpr std::string_view not_its_own = "memfd:weir-twin";
 
-class Stopped {
+class Stepped {
  public:
-  Stopped(pid_t process, pid_t thread) : process_(process), thread_(thread) {
-    stopped_ = ::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0;
-    if (!stopped_) return;
-    stopped_ = ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0 && wait_for_stop();
-  }
-  ~Stopped() {
-    if (attached()) ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr);
-  }
-  Stopped(const Stopped&) = delete;
-  Stopped& operator=(const Stopped&) = delete;
-
-  bool attached() const { return stopped_; }
-  void keep() { stopped_ = false; }
+  explicit Stepped(StoppedThread& thread)
+      : stopped_(thread), process_(thread.process()), thread_(thread.thread()) {}
 
   // False: it is in a system call, or would enter one: it may sleep there.
   bool may_step() const {
@@ -75,13 +63,12 @@ class Stopped {
     const long code = ::ptrace(PTRACE_PEEKTEXT, thread_, instruction(), nullptr);
     return call < 0 && (code & both_bytes) != syscall_instruction;
   }
-  bool step() {
-    return may_step() && ::ptrace(PTRACE_SINGLESTEP, thread_, nullptr, nullptr) == 0 && wait_for_stop() &&
-           signal_ == SIGTRAP;
-  }
+  bool step() { return may_step() && stopped_.step(); }
   std::optional<State> state() const {
     State found;
-    if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &found.registers) != 0) return std::nullopt;
+    const auto registers = stopped_.registers();
+    if (!registers) return std::nullopt;
+    found.registers = *registers;
     iovec vectors{found.vectors.data(), found.vectors.size()};
     if (::ptrace(PTRACE_GETREGSET, thread_, reinterpret_cast<void*>(NT_X86_XSTATE), &vectors) != 0)
       return std::nullopt;
@@ -136,25 +123,13 @@ class Stopped {
     return ::process_vm_readv(process_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
   }
   std::string path(const char* name) const { return "/proc/" + std::to_string(process_) + "/" + name; }
-  bool wait_for_stop() {
-    // If it has ended instead, that is for another to hear.
-    siginfo_t news{};
-    if (::waitid(P_PID, static_cast<id_t>(thread_), &news, WSTOPPED | WEXITED | WNOWAIT | __WALL) != 0 ||
-        (news.si_code != CLD_TRAPPED && news.si_code != CLD_STOPPED))
-      return false;
-    int status = 0;
-    if (::waitpid(thread_, &status, __WALL) != thread_ || !WIFSTOPPED(status)) return false;
-    signal_ = WSTOPSIG(status);
-    return true;
-  }
 
+  StoppedThread& stopped_;
   pid_t process_, thread_;
-  bool stopped_ = false;
-  int signal_ = 0;
 };
 
 // The number of steps after which registers recur; 0: they do not.
-unsigned find_period(Stopped& thread) {
+unsigned find_period(Stepped& thread) {
   const std::uint64_t begin = thread.instruction();
   const auto first = thread.state();
   if (!first) return 0;
@@ -167,7 +142,7 @@ unsigned find_period(Stopped& thread) {
   return 0;
 }
 
-bool memory_recurs(Stopped& thread, unsigned period) {
+bool memory_recurs(Stepped& thread, unsigned period) {
   const auto before = thread.memory();
   const auto first = thread.state();
   if (!before || !first) return false;
@@ -180,14 +155,12 @@ bool memory_recurs(Stopped& thread, unsigned period) {
 }  // namespace
 
 std::unique_ptr<MemorySpin> MemorySpin::prove(pid_t process, pid_t thread) {
-  Stopped stopped(process, thread);
-  if (!stopped.attached()) return nullptr;
-  const unsigned period = find_period(stopped);
-  if (period == 0 || !memory_recurs(stopped, period)) return nullptr;
-  stopped.keep();
-  return std::unique_ptr<MemorySpin>(new MemorySpin(thread, period));
+  auto stopped = StoppedThread::stop(process, thread);
+  if (!stopped) return nullptr;
+  Stepped stepped(*stopped);
+  const unsigned period = find_period(stepped);
+  if (period == 0 || !memory_recurs(stepped, period)) return nullptr;
+  return std::unique_ptr<MemorySpin>(new MemorySpin(std::move(stopped), period));
 }
-
-MemorySpin::~MemorySpin() { ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr); }
 
 }  // namespace weir::twin

@@ -11,6 +11,9 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <utility>
+
+#include "twin/stopped_thread.hpp"
 
 namespace weir::twin {
 
@@ -18,16 +21,14 @@ class MemorySpin {
  public:
   // nullptr: it was not proved, and runs on. Otherwise the thread is stopped until the object is destroyed.
   static std::unique_ptr<MemorySpin> prove(pid_t process, pid_t thread);
-  ~MemorySpin();
-  MemorySpin(const MemorySpin&) = delete;
-  MemorySpin& operator=(const MemorySpin&) = delete;
 
   // Instructions in a turn of the loop.
   unsigned period() const { return period_; }
 
  private:
-  MemorySpin(pid_t thread, unsigned period) : thread_(thread), period_(period) {}
-  pid_t thread_;
+  MemorySpin(std::unique_ptr<StoppedThread> stopped, unsigned period)
+      : stopped_(std::move(stopped)), period_(period) {}
+  std::unique_ptr<StoppedThread> stopped_;
   unsigned period_;
 };
 

@@ -36,6 +36,59 @@ def alike(text):
     return out
 
 
+# Each way in which a child ends, and each in which its parent hears of it.
+ENDS = """
+import ctypes, os, resource, signal, sys, time
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+libc = ctypes.CDLL(None)
+exit_group, kill = 231, 62
+def sleep():
+    while True: time.sleep(1)
+def fail():
+    try: os.execv("/no/such/program", ["program"])
+    except OSError: os._exit(6)
+def at(child, signal): time.sleep(1.5); os.kill(child, signal)
+ways = {
+    "exit": (lambda: sys.exit(3), None),
+    "_exit": (lambda: os._exit(4), None),
+    "exit_group": (lambda: libc.syscall(exit_group, 5), None),
+    "exec": (lambda: os.execv("/bin/true", ["true"]), None),
+    "exec fails": (fail, None),
+    "abort": (os.abort, None),
+    "segfault": (lambda: ctypes.string_at(0), None),
+    "raises": (lambda: os.kill(os.getpid(), signal.SIGTERM), None),
+    "alarm": (lambda: (signal.alarm(1), sleep()), None),
+    "SIGTERM": (sleep, lambda child: at(child, signal.SIGTERM)),
+    "SIGKILL": (sleep, lambda child: at(child, signal.SIGKILL)),
+    "SIGUSR1": (sleep, lambda child: at(child, signal.SIGUSR1)),
+    "killed unseen": (lambda: os.read(os.pipe()[0], 1), lambda child: (time.sleep(1), libc.syscall(kill, child, 9))),
+}
+def waitpid(child): return os.waitpid(child, 0)[1]
+def waitid(child):
+    seen = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert seen.si_pid == child
+    return os.waitpid(child, os.WNOHANG)[1]
+def look(child):
+    while (seen := os.waitpid(child, os.WNOHANG))[0] == 0: time.sleep(.25)
+    return seen[1]
+def sigchld(child):
+    while True:
+        signal.sigwait([signal.SIGCHLD])
+        if (seen := os.waitpid(child, os.WNOHANG))[0]: return seen[1]
+for name, (end, help) in ways.items():
+    seen = []
+    for wait in waitpid, waitid, sigchld, look:
+        if wait == look and name == "killed unseen": break  # it dies in real time
+        child = os.fork()
+        if child == 0: end()
+        if help: help(child)
+        seen.append(os.waitstatus_to_exitcode(wait(child)))
+    print(f"{name}: {seen}", flush=True)
+print("at", time.time(), flush=True)
+"""
+
+
 class OneHost(unittest.TestCase):
     """What a program sees of itself. Each runs twice."""
 
@@ -66,13 +119,12 @@ class OneHost(unittest.TestCase):
                       "print(os.read(r, 10), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))")
         self.assertIn("b'caught' 4", out)
 
-    def test_a_child_may_be_killed(self):  # by SIGKILL: docs/twin.md says what other signals do
-        out = self.of("import os, signal, time\n"
-                      "for i in range(2):\n"
-                      "  if (child := os.fork()) == 0: time.sleep(1000)\n"
-                      "  time.sleep(1); os.kill(child, signal.SIGKILL)\n"
-                      "  print(-os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), round(time.time() % 60))")
-        self.assertRegex(out, r"9 1\n9 2\n")
+    def test_every_end_of_a_child_is_seen(self):
+        out = self.of(ENDS)
+        for way, status in {"exit": 3, "_exit": 4, "exit_group": 5, "exec": 0, "exec fails": 6, "abort": -6, "segfault": -11, "raises": -15,
+                            "alarm": -14, "SIGTERM": -15, "SIGKILL": -9, "SIGUSR1": -10, "killed unseen": -9}.items():
+            with self.subTest(way):
+                self.assertEqual(re.findall(rf"^{way}: (.*)$", out, re.M), [str([status] * (3 if way == "killed unseen" else 4))])
 
     def test_timers_interrupt(self):
         out = self.of("import signal, time\n"
