@@ -175,9 +175,9 @@ class Report {
                      [](const Row& a, const Row& b) { return a.weight > b.weight; });
     const std::size_t all = rows.size();
     if (rows.size() > 40) rows.resize(40);
-    add("<h2>Ports and queues that had to do something ({} of {}; all are in ports.csv)</h2>\n<div "
-        "class=\"scroll\"><table>\n",
-        rows.size(), all);
+    add("<h2>Ports and queues that had to do something ({} of {}", rows.size(), all);
+    if (!title_.ports_file.empty()) add("; all are in {}", escaped(title_.ports_file));
+    out_ += ")</h2>\n<div class=\"scroll\"><table>\n";
     out_ +=
         "<tr><th>port</th><th>prio</th><th>packets</th><th>longest queue</th><th>marked</th><th>drops in</th>"
         "<th>drops out</th><th>XOFF sent</th><th>XOFF received</th><th>paused</th><th>headroom "

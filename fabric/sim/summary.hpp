@@ -47,6 +47,7 @@ struct RunTitle {
   std::vector<std::pair<std::string, std::string>> settings;  // the changed settings, for readers of a report
   std::vector<std::string> workloads;
   const Network* network = nullptr;  // source of the simulated Fabric; null: no map in the report
+  std::string ports_file;            // what was written beside the report with all ports; empty: nothing
 };
 
 // The texts of the result files. Equal runs give equal bytes.

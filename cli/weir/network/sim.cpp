@@ -148,10 +148,11 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
   }
   const bool more = simulate(command, simulation, telemetry ? &*telemetry : nullptr);
   const auto summary = sim::summarize(simulation, more);
-  sim::RunTitle title{scenario.name, command.file, {}, {}, scenario.network.get()};
+  sim::RunTitle title{scenario.name, command.file, {}, {}, scenario.network.get(), {}};
   for (const auto& word : command.set)
     title.settings.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
   for (const auto& workload : scenario.workloads) title.workloads.push_back(workload.name);
+  if (!command.output.empty()) title.ports_file = "ports.csv";
   const auto json = sim::summary_json(simulation, summary, title);
   if (!command.output.empty()) {
     const std::vector<std::pair<std::string, std::string>> files = {
