@@ -1,9 +1,7 @@
 #include "metrics/page_server.hpp"
 
 #include <strings.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <asio/co_spawn.hpp>
 #include <asio/experimental/awaitable_operators.hpp>
@@ -13,11 +11,11 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
-#include <cctype>
 #include <utility>
 
 #include "transport/host_port.hpp"
 #include "transport/newcomers.hpp"
+#include "transport/own_host.hpp"
 #include "transport/waiting_client.hpp"
 
 namespace weir::metrics {
@@ -55,7 +53,7 @@ std::string reply(std::string_view status, std::string_view type, std::string_vi
   return text.append("\r\nConnection: close\r\n\r\n").append(body);
 }
 
-// The value of the Host header, without its port; empty if there is none, which browsers never send.
+// The value of the Host header; empty if there is none, which browsers never send.
 std::string host_of(std::string_view request) {
   std::string_view rest = request;
   for (std::size_t end = rest.find("\r\n"); end != rest.npos; end = rest.find("\r\n")) {
@@ -66,23 +64,9 @@ std::string host_of(std::string_view request) {
     std::string_view value = rest.substr(name.size(), rest.find("\r\n") - name.size());
     while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
     while (!value.empty() && value.back() == ' ') value.remove_suffix(1);
-    const auto parsed = transport::parse_host_port(value);
-    return parsed ? parsed->host : std::string(value);
+    return std::string(value);
   }
   return {};
-}
-
-bool is_ours(std::string host) {
-  std::ranges::transform(host, host.begin(), [](unsigned char c) { return std::tolower(c); });
-  std::error_code no_address;
-  asio::ip::make_address(host, no_address);
-  std::array<char, 256> own{};
-  gethostname(own.data(), own.size() - 1);
-  std::string_view name(own.data());
-  const bool same = !name.empty() && host.size() >= name.size() &&
-                    strncasecmp(host.data(), name.data(), name.size()) == 0 &&
-                    (host.size() == name.size() || host[name.size()] == '.');
-  return host.empty() || !no_address || host == "localhost" || host.ends_with(".localhost") || same;
 }
 
 std::string answer(std::string_view request, const PageServer::Page& page) {
@@ -110,7 +94,7 @@ asio::awaitable<void> converse(tcp::socket& socket, std::shared_ptr<Serving> ser
   stay.settle();
   const tcp::endpoint here = socket.local_endpoint(error);
   const bool by_loopback = !error && here.address().is_loopback();
-  const std::string text = by_loopback && (cut || !is_ours(host_of(request)))
+  const std::string text = by_loopback && (cut || !transport::names_this_host(host_of(request)))
                                ? reply("421 Misdirected Request", "text/plain", wrong_host)
                                : answer(request, serving->page);
   co_await asio::async_write(socket, asio::buffer(text), asio::redirect_error(asio::use_awaitable, error));
