@@ -11,17 +11,25 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/rpc/rpc_diff.hpp"
-#include "cli/weir/rpc/rpc_json.hpp"
 #include "cli/weir/rpc/rpc_stats.hpp"
 #include "cli/weir/rpc/rpc_stream.hpp"
 #include "cli/weir/whole_file.hpp"
 #include "rdma/engine.hpp"
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
+#include "rpc/json/json_body.hpp"
 #include "rpc/server/reflection.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
+
+using rpc::json::body_from_json;
+using rpc::json::BodyOf;
+using rpc::json::gives_stream;
+using rpc::json::json_from_body;
+using rpc::json::json_of_word;
+using rpc::json::no_json_for;
+using rpc::json::takes_stream;
 
 namespace {
 

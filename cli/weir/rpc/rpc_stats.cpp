@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/rpc/rpc_stream.hpp"
+#include "rpc/json/stats_json.hpp"
 #include "rpc/method_stats.hpp"
 
 namespace weir::command {
@@ -35,11 +35,6 @@ std::string ratio(const rpc::CompressionCounts& counts) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const rpc::CompressionCounts& counts) {
-  return {
-      {"bodies", counts.bodies}, {"bytes_before", counts.bytes_before}, {"bytes_after", counts.bytes_after}};
-}
-
 void print_table(const Reports& reports) {
   int width = 8;
   for (const auto& one : reports)
@@ -60,24 +55,6 @@ void print_table(const Reports& reports) {
   }
 }
 
-void print_json(const Reports& reports) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const auto& one : reports)
-    all.push_back({{"name", one.name},
-                   {"calls", one.calls},
-                   {"failures", one.failures},
-                   {"in_flight", one.in_flight},
-                   {"bytes_in", one.bytes_in},
-                   {"bytes_out", one.bytes_out},
-                   {"total_ns", one.total_ns},
-                   {"p50_us", quantile_us(one, 0.5)},
-                   {"p99_us", quantile_us(one, 0.99)},
-                   {"latency", one.latency},
-                   {"packed_in", json_of(one.packed_in)},
-                   {"packed_out", json_of(one.packed_out)}});
-  std::printf("%s\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-}
-
 }  // namespace
 
 asio::awaitable<int> show_stats(rpc::Client& client, StatsFormat format) {
@@ -86,7 +63,8 @@ asio::awaitable<int> show_stats(rpc::Client& client, StatsFormat format) {
     co_return complain("rpc", "the server counts nothing: it was started without ServerOptions::stats", 1);
   if (!reports) co_return complain("rpc", said(reports.error()), 1);
   if (format == StatsFormat::table) print_table(*reports);
-  if (format == StatsFormat::json) print_json(*reports);
+  if (format == StatsFormat::json)
+    std::printf("%s\n", rpc::json::stats_as_json(*reports, rpc::json::Layout::for_people).c_str());
   if (format == StatsFormat::prometheus) std::fputs(rpc::prometheus_text(*reports).c_str(), stdout);
   co_return 0;
 }

@@ -11,9 +11,15 @@
 #include <optional>
 
 #include "cli/weir/command.hpp"
-#include "cli/weir/rpc/rpc_json.hpp"
+#include "rpc/json/json_body.hpp"
 
 namespace weir::command {
+
+using rpc::json::BodyOf;
+using rpc::json::gives_stream;
+using rpc::json::item_from_json;
+using rpc::json::json_from_body;
+using rpc::json::takes_stream;
 
 std::string said(const rpc::Error& error) { return std::string(name_of(error.code)) + ": " + error.what; }
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::command {
+namespace weir::rpc::json {
 
 using Json = nlohmann::ordered_json;
 
@@ -28,4 +28,4 @@ std::optional<Json> with_keys_of_json(const Json& map);
 // within a key within a key.
 std::optional<Json> unpack(std::span<const std::byte> body);
 
-}  // namespace weir::command
+}  // namespace weir::rpc::json

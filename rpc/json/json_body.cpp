@@ -1,4 +1,4 @@
-#include "cli/weir/rpc/rpc_json.hpp"
+#include "rpc/json/json_body.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "cli/weir/rpc/rpc_values.hpp"
 #include "rpc/codec/codec.hpp"
+#include "rpc/json/json_values.hpp"
 
-namespace weir::command {
+namespace weir::rpc::json {
 
 namespace {
 
@@ -297,7 +297,7 @@ void show_binary(Json& value) {
 
 namespace {
 // Of arrays and objects within each other; the codec's limit, because a walk recurses once for each.
-constexpr int deepest = rpc::MsgpackReader::deepest;
+constexpr int deepest = MsgpackReader::deepest;
 
 std::expected<Json, std::string> parse(std::string_view text) {
   try {
@@ -313,18 +313,18 @@ std::expected<Json, std::string> parse(std::string_view text) {
 }
 
 bool nests_too_deeply(std::span<const std::byte> body) {
-  rpc::MsgpackReader reader(body);
+  MsgpackReader reader(body);
   std::vector<std::size_t> left;  // values that are still to come in each open array and map
   while (!reader.failed() && !reader.at_end()) {
     std::size_t inside = 0;
-    const rpc::MsgpackType type = reader.peek();
-    if (type == rpc::MsgpackType::array)
+    const MsgpackType type = reader.peek();
+    if (type == MsgpackType::array)
       reader.array(inside);
-    else if (type == rpc::MsgpackType::map && reader.map(inside))
+    else if (type == MsgpackType::map && reader.map(inside))
       inside *= 2;
-    else if (type != rpc::MsgpackType::map)
+    else if (type != MsgpackType::map)
       reader.skip();
-    if (type == rpc::MsgpackType::array || type == rpc::MsgpackType::map) {
+    if (type == MsgpackType::array || type == MsgpackType::map) {
       left.push_back(inside + 1);
       if (left.size() > std::size_t{deepest}) return true;
     }
@@ -336,7 +336,7 @@ bool nests_too_deeply(std::span<const std::byte> body) {
 
 std::optional<std::string> no_json_for(std::string_view function, std::string_view schema,
                                        std::string_view codec) {
-  if (codec.empty() || codec == rpc::MessagePack::name) return std::nullopt;
+  if (codec.empty() || codec == MessagePack::name) return std::nullopt;
   std::string why(function);
   why.append(schema).append(" speaks ").append(codec);
   return why +
@@ -379,7 +379,7 @@ std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_vi
 }
 
 std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
-                                                       std::string_view schema, BodyOf part) {
+                                                       std::string_view schema, BodyOf part, Layout layout) {
   if (nests_too_deeply(body))
     return std::unexpected("the result nests more than " + std::to_string(deepest) + " deep");
   auto unpacked = unpack(body);
@@ -387,7 +387,8 @@ std::expected<std::string, std::string> json_from_body(std::span<const std::byte
   Json value = std::move(*unpacked);
   if (!schema.empty()) value = Namer(schema).named(value, part);
   show_binary(value);
-  return value.dump(part == BodyOf::item ? -1 : 2, ' ', false, Json::error_handler_t::replace);
+  const bool one_line = part == BodyOf::item || layout == Layout::one_line;
+  return value.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace weir::command
+}  // namespace weir::rpc::json

@@ -1,12 +1,13 @@
-// Which arguments `weir rpc` accepts: the fields of a function's types, and its messages about other fields.
-#include "cli/weir/rpc/rpc_json.hpp"
+// Which JSON `weir rpc` and the HTTP gateway accept as arguments: the fields of a function's types, and its
+// messages about other fields.
+#include "rpc/json/json_body.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rpc/codec/msgpack.hpp"
 
-namespace weir::command {
+namespace weir::rpc::json {
 namespace {
 
 using testing::HasSubstr;
@@ -124,8 +125,8 @@ TEST(RpcArguments, that_json_has_no_words_for_go_and_come_back) {
     SCOPED_TRACE(type);
     const std::string taken = "(u8, " + std::string(type) + ") -> nil";
     std::vector<std::byte> expected = bytes_of(body);
-    const auto item = item_from_json(json, "(stream " + std::string(type) + ") -> nil");
-    EXPECT_EQ(item.value_or(bytes_of("?")), expected);
+    const auto as_item = item_from_json(json, "(stream " + std::string(type) + ") -> nil");
+    EXPECT_EQ(as_item.value_or(bytes_of("?")), expected);
     const auto arguments = body_from_json("[5," + std::string(json) + "]", taken);
     expected.insert(expected.begin(), {std::byte{0x92}, std::byte{5}});
     EXPECT_EQ(arguments.value_or(bytes_of("?")), expected);
@@ -168,8 +169,8 @@ TEST(RpcResult, whose_maps_are_keys_of_maps_within_each_other_is_shown_while_tha
 // Searching all keys for each one would not end within the test's time.
 TEST(RpcResult, that_is_a_large_map_is_shown_with_the_last_value_of_each_key) {
   constexpr std::uint32_t count = 400'000;
-  rpc::Bytes body;
-  rpc::MsgpackWriter to(body);
+  Bytes body;
+  MsgpackWriter to(body);
   to.map(count + 1);
   for (std::uint32_t i = 0; i < count; ++i) {
     to.unsigned_integer(i);
@@ -224,4 +225,4 @@ TEST(RpcArguments, that_are_words_become_json) {
 }
 
 }  // namespace
-}  // namespace weir::command
+}  // namespace weir::rpc::json

@@ -1,4 +1,4 @@
-#include "cli/weir/rpc/rpc_values.hpp"
+#include "rpc/json/json_values.hpp"
 
 #include <iterator>
 #include <string>
@@ -9,7 +9,7 @@
 #include "hash/keyed.hpp"
 #include "rpc/codec/msgpack.hpp"
 
-namespace weir::command {
+namespace weir::rpc::json {
 
 namespace {
 
@@ -20,8 +20,8 @@ constexpr Json::binary_t::subtype_type packed_already = 1;
 // backslashes: thirty maps, each the key of the next, would take gigabytes.
 constexpr int most_keys_around = 2;
 
-void write(rpc::Bytes& out, const Json& value) {
-  rpc::MsgpackWriter to(out);
+void write(Bytes& out, const Json& value) {
+  MsgpackWriter to(out);
   switch (value.type()) {
     case Json::value_t::boolean:
       return to.boolean(value.get<bool>());
@@ -54,9 +54,9 @@ void write(rpc::Bytes& out, const Json& value) {
 }
 
 // `keys_around`: the number of map keys that contain the value.
-std::optional<Json> read(rpc::MsgpackReader& from, int keys_around);
+std::optional<Json> read(MsgpackReader& from, int keys_around);
 
-std::optional<Json> read_array(rpc::MsgpackReader& from, int keys_around) {
+std::optional<Json> read_array(MsgpackReader& from, int keys_around) {
   std::size_t elements = 0;
   if (!from.array(elements)) return std::nullopt;
   Json array = Json::array();
@@ -68,7 +68,7 @@ std::optional<Json> read_array(rpc::MsgpackReader& from, int keys_around) {
   return array;
 }
 
-std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
+std::optional<Json> read_map(MsgpackReader& from, int keys_around) {
   std::size_t pairs = 0;
   if (keys_around > most_keys_around || !from.map(pairs)) return std::nullopt;
   Json map = Json::object();
@@ -90,8 +90,8 @@ std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
   return map;
 }
 
-std::optional<Json> read_integer(rpc::MsgpackReader& from) {
-  rpc::MsgpackReader again = from;
+std::optional<Json> read_integer(MsgpackReader& from) {
+  MsgpackReader again = from;
   std::uint64_t positive = 0;
   if (again.unsigned_integer(positive)) {
     from = again;
@@ -101,30 +101,30 @@ std::optional<Json> read_integer(rpc::MsgpackReader& from) {
   return from.signed_integer(number) ? std::optional<Json>(number) : std::nullopt;
 }
 
-std::optional<Json> read(rpc::MsgpackReader& from, int keys_around) {
+std::optional<Json> read(MsgpackReader& from, int keys_around) {
   bool boolean = false;
   double real = 0;
   std::string_view text;
   std::span<const std::byte> bytes;
   switch (from.peek()) {
-    case rpc::MsgpackType::nil:
+    case MsgpackType::nil:
       return from.take_nil() ? std::optional<Json>(nullptr) : std::nullopt;
-    case rpc::MsgpackType::boolean:
+    case MsgpackType::boolean:
       return from.boolean(boolean) ? std::optional<Json>(boolean) : std::nullopt;
-    case rpc::MsgpackType::integer:
+    case MsgpackType::integer:
       return read_integer(from);
-    case rpc::MsgpackType::real:
+    case MsgpackType::real:
       return from.real(real) ? std::optional<Json>(real) : std::nullopt;
-    case rpc::MsgpackType::text:
+    case MsgpackType::text:
       return from.text(text) ? std::optional<Json>(text) : std::nullopt;
-    case rpc::MsgpackType::binary: {
+    case MsgpackType::binary: {
       if (!from.binary(bytes)) return std::nullopt;
       const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
       return Json::binary(std::vector(first, first + bytes.size()));
     }
-    case rpc::MsgpackType::array:
+    case MsgpackType::array:
       return read_array(from, keys_around);
-    case rpc::MsgpackType::map:
+    case MsgpackType::map:
       return read_map(from, keys_around);
     default:
       return std::nullopt;
@@ -143,17 +143,17 @@ Json parse_no_deeper(std::string_view text, int deepest) {
 }
 
 std::vector<std::byte> pack(const Json& value) {
-  rpc::Bytes out;
+  Bytes out;
   write(out, value);
   return {out.span().begin(), out.span().end()};
 }
 
 std::optional<Json> with_keys_of_json(const Json& map) {
-  rpc::Bytes out;
-  rpc::MsgpackWriter(out).map(map.size());
+  Bytes out;
+  MsgpackWriter(out).map(map.size());
   for (const auto& [text, mapped] : map.items()) {
     try {
-      write(out, parse_no_deeper(text, rpc::MsgpackReader::deepest));
+      write(out, parse_no_deeper(text, MsgpackReader::deepest));
     } catch (const Json::exception&) {
       return std::nullopt;
     } catch (const TooDeep&) {
@@ -166,9 +166,9 @@ std::optional<Json> with_keys_of_json(const Json& map) {
 }
 
 std::optional<Json> unpack(std::span<const std::byte> body) {
-  rpc::MsgpackReader from(body);
+  MsgpackReader from(body);
   auto value = read(from, 0);
   return value && !from.failed() && from.at_end() ? std::move(value) : std::nullopt;
 }
 
-}  // namespace weir::command
+}  // namespace weir::rpc::json

@@ -1,5 +1,5 @@
-// JSON for `weir rpc`: converts arguments to MessagePack and results back, with the names of
-// the server's types. Pure.
+// JSON for those who have no types of their own: `weir rpc` and the HTTP gateway. Converts arguments to
+// MessagePack and results back, with the names of the server's types. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::command {
+namespace weir::rpc::json {
 
 // `schema` is "(...) -> TYPE" (rpc/codec/schema.hpp). Objects may only have fields that its types have,
 // although the server would skip others. If it is empty or invalid, any JSON is accepted.
@@ -37,9 +37,11 @@ bool takes_stream(std::string_view schema);
 bool gives_stream(std::string_view schema);
 
 enum class BodyOf { result, item };
-// The result, or an item of a stream (in one line), as JSON. If the schema is empty or does not fit, the
-// value is shown without names.
+enum class Layout { for_people, one_line };
+// The result, or an item of a stream (always in one line), as JSON. If the schema is empty or does not fit,
+// the value is shown without names.
 std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
-                                                       std::string_view schema, BodyOf part);
+                                                       std::string_view schema, BodyOf part,
+                                                       Layout layout = Layout::for_people);
 
-}  // namespace weir::command
+}  // namespace weir::rpc::json
