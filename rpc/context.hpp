@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rpc/authentication.hpp"
 #include "rpc/codec/msgpack.hpp"
@@ -101,6 +102,7 @@ class Context {
   std::shared_ptr<const Identity> identity_;
   std::optional<TraceContext> trace_;
   DecodeRoom decoding_;
+  std::vector<std::byte> from_json_;     // the arguments, where they came as JSON
   RunningCall* running_ = nullptr;       // of a coroutine
   BlockingThreads* blocking_ = nullptr;  // there as well
   Clock::time_point arrived_{};          // only where there are interceptors

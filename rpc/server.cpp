@@ -9,6 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "rpc/http/gateway.hpp"
 #include "rpc/server/reflection.hpp"
 #include "rpc/server/server_thread.hpp"
 #include "rpc/stats_keeper.hpp"
@@ -51,6 +52,7 @@ struct Server::State {
     rules->authentication = options.authentication;
     rules->compression = options.compression;
     rules->exceptions_to_callers = options.exceptions_to_callers;
+    if (options.http) http = http_terms();
     const std::uint32_t count = threads_allowed() ? options.threads : 1;
     if (options.stats) keeper = std::make_shared<StatsKeeper>(count);
     lanes.push_back(make_lane(on, 0));
@@ -72,6 +74,20 @@ struct Server::State {
                                        {},
                                        std::make_shared<ThreadTurns>(io),
                                        std::nullopt});
+  }
+
+  std::shared_ptr<const http::Terms> http_terms() const {
+    auto made = std::make_shared<http::Terms>();
+    made->options = *options.http;
+    made->peer = options.limits.peer;
+    made->registry = &rules->registry;
+    made->sends_credentials = options.authentication.authenticate != nullptr;
+    return made;
+  }
+  // The transport itself where HTTP is not served.
+  TransportPtr with_http(asio::io_context& io, const Address& at, TransportPtr transport) const {
+    if (!http || at.scheme == Scheme::rdma || at.scheme == Scheme::rdma_tls) return transport;
+    return http::make_gateway(io, std::move(transport), {http, rules, rules->memory.get()});
   }
 
   // Runs `work` in the lane's thread; at once if that is this thread.
@@ -203,6 +219,7 @@ struct Server::State {
 
   const ServerOptions options;
   const std::shared_ptr<ServerRules> rules;
+  std::shared_ptr<const http::Terms> http;  // null: HTTP is not served
   std::shared_ptr<StatsKeeper> keeper;
   std::vector<std::unique_ptr<Lane>> lanes;            // the io_context's lane, then the threads'
   std::vector<std::unique_ptr<ServerThread>> threads;  // destroyed before the lanes
@@ -247,8 +264,9 @@ Result<std::string> Server::listen(const std::string& text) {
     return fail(Errc::bad_address, text + ": ?fallback= is for clients; a server listens at both addresses");
   auto listener = rpc::listen(
       state_->lanes[0]->io, *address, state_->options.transport, state_->all_threads(),
-      [weak = std::weak_ptr(state_)](asio::io_context& io, TransportPtr transport) {
-        if (const auto state = weak.lock()) state->take(state, io, std::move(transport));
+      [weak = std::weak_ptr(state_), at = *address](asio::io_context& io, TransportPtr transport) {
+        if (const auto state = weak.lock())
+          state->take(state, io, state->with_http(io, at, std::move(transport)));
       },
       state_->newcomers);
   if (!listener) return std::unexpected(std::move(listener.error()));

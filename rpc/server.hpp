@@ -24,9 +24,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rpc/asio_definitions.hpp"
+#include "rpc/http_options.hpp"
 #include "rpc/method_stats.hpp"
 #include "rpc/server/registry.hpp"
 #include "rpc/server/server_connection.hpp"
@@ -47,6 +49,9 @@ struct ServerOptions {
   // other callers' data; interceptors see it in any case (CallEnd::error).
   bool exceptions_to_callers = false;
   bool stats = false;  // counts and latencies of each function: method_stats(), "weir.stats"
+  // Answers HTTP/1.1 with JSON, too, at addresses of TCP, TLS and unix sockets. Nullopt: such a client is
+  // refused.
+  std::optional<HttpOptions> http;
 };
 
 struct ServerStats {

@@ -48,7 +48,8 @@ int serve(const std::string& where) {
   asio::io_context io(1);
   shop::Stock stock;
   rpc::ServerOptions options;
-  options.stats = true;  // for `weir rpc stats`
+  options.stats = true;               // for `weir rpc stats`
+  options.http = rpc::HttpOptions();  // for curl
   rpc::Server server(io, options);
   server.add<shop::add, shop::brew>();
   server.add<&shop::Stock::find, &shop::Stock::take>(stock);

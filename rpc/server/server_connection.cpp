@@ -5,6 +5,8 @@
 #include <asio/detached.hpp>
 
 #include "rpc/error_details.hpp"
+#include "rpc/json/json_body.hpp"
+#include "rpc/json/json_codec.hpp"
 #include "rpc/link/stream_channel.hpp"
 #include "rpc/server/running_call.hpp"
 
@@ -122,7 +124,12 @@ void ServerConnection::request(Frame& frame) {
     return reply_error(id, {Errc::unknown_method,
                             "the server has no function of that name: `weir rpc list` shows those it has"});
   if (const Result<void> admitted = admit(*method); !admitted) return reply_error(id, admitted.error());
-  if (method->codec != frame.header.codec)
+  const bool in_json = frame.header.codec == json_codec && transport().carries_json();
+  if (in_json && method->codec != MessagePack::number)
+    return reply_error(id, {Errc::wrong_codec, method->name + " takes " + std::string(method->codec_name) +
+                                                   ", which JSON does not become: call it with a client of "
+                                                   "the library"});
+  if (!in_json && method->codec != frame.header.codec)
     return reply_error(id, {Errc::wrong_codec, method->name + " takes " + std::string(method->codec_name) +
                                                    ", and its arguments came in codec " +
                                                    std::to_string(frame.header.codec) +
@@ -160,6 +167,17 @@ Result<void> ServerConnection::check_types(const Registered& method, Frame& fram
   return {};
 }
 
+// The cost: what a parsed document takes is some thirty times its text.
+Result<void> ServerConnection::arguments_from_json(const Registered& method, Context& context, Frame& frame) {
+  const std::string_view text(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
+  spend(16 * text.size());
+  auto body = json::body_from_json(text, method.schema.text);
+  if (!body) return fail(Errc::bad_arguments, method.name + ": " + body.error());
+  context.from_json_ = std::move(*body);
+  frame.body = context.from_json_;
+  return {};
+}
+
 // Reads what precedes the arguments, and tells interceptors of the call.
 Result<void> ServerConnection::begin_call(const Registered& method, Context& context, Frame& frame) {
   if (frame.packed_bytes > 0) context.request_packed_ = {1, frame.body.size(), frame.packed_bytes};
@@ -176,6 +194,8 @@ Result<void> ServerConnection::begin_call(const Registered& method, Context& con
     if (!taken) return std::unexpected(taken.error());
     frame.body = frame.body.subspan(*taken);
   }
+  if (frame.header.codec == json_codec)
+    if (Result<void> read = arguments_from_json(method, context, frame); !read) return read;
   if (chain_->empty()) return {};
   context.arrived_ = Context::Clock::now();
   context.request_bytes_ = frame.body.size() + context.attachment.size();
@@ -232,10 +252,11 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   if (const Result<void> begun = begin_call(method, running.context, frame); !begun)
     return reply_error(frame.header.id, begun.error(), {}, &running.context);
   running.body.append(frame.body);
+  running.context.from_json_ = {};
   running_.emplace(running.id(), &running);
-  if (!method.streams) running.argument_bytes = frame.body.size() + running.context.attachment.size();
+  if (!method.streams) running.argument_bytes = running.body.size() + running.context.attachment.size();
   running_bytes_ += running.argument_bytes;
-  running.bytes = call_upkeep_bytes + frame.body.size() + running.context.attachment.size() +
+  running.bytes = call_upkeep_bytes + running.body.size() + running.context.attachment.size() +
                   memory_of(running.context.metadata);
   call_bytes_ += running.bytes;
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);

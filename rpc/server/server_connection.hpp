@@ -144,6 +144,7 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting, p
   void run_later(const Registered& method, Frame& frame);
   Result<void> begin_call(const Registered& method, Context& context, Frame& frame);
   Result<void> check_types(const Registered& method, Frame& frame);
+  Result<void> arguments_from_json(const Registered& method, Context& context, Frame& frame);
   void end_call(Context& context, const Result<void>& outcome, const SentReply& reply);
   void finished(RunningCall& call, Result<void> outcome);
   // `threw`: the function did, and `why` has what() of it.

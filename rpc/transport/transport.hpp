@@ -73,6 +73,8 @@ class Transport {
   // "tcp 127.0.0.1:4711", and whom a client's certificate names ("CN=..."; empty if there is none).
   virtual std::string peer() const = 0;
   virtual std::string peer_certificate() const { return {}; }
+  // Whether requests may have arguments in JSON (json/json_codec.hpp): behind it is no client of the library.
+  virtual bool carries_json() const { return false; }
 };
 
 using TransportPtr = std::shared_ptr<Transport>;

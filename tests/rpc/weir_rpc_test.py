@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir rpc` against a running server (examples/rpc/shop.cpp), over TCP, a unix socket and RDMA.
+"""`weir rpc` against a running server (examples/rpc/shop.cpp), over TCP, a unix socket and RDMA; and curl, by HTTP.
 
 usage: weir_rpc_test.py WEIR RPC_SHOP RPC_STREAMING
 """
@@ -137,6 +137,50 @@ def with_server(where):
     check(caller, 1, "", "cannot connect", f"{where}: the example's caller")
 
 
+def curl(address, path, *options):
+    """Status and body."""
+    where = [f"http://{address.removeprefix('tcp://')}{path}"]
+    if address.startswith("unix://"):
+        where = ["--unix-socket", address.removeprefix("unix://"), f"http://localhost{path}"]
+    ran = subprocess.run(["curl", "-sS", "-w", "\n%{http_code}", *options, *where], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, f"{address}{path}: curl: {ran.stderr}"
+    body, status = ran.stdout.rsplit("\n", 1)
+    return int(status), body
+
+
+def by_http(address):
+    """The rows of CALLS that a request can express: what `weir rpc` prints is the body, what it complains of the error."""
+    for words, status, out, err in CALLS:
+        if len(words) > 2 or words[-1].startswith("@"):
+            continue
+        code, body = curl(address, "/" + words[0], "-d", words[1] if len(words) > 1 else "")
+        if status == 0:
+            assert (code, json.loads(body)) == (200, json.loads(out)), f"{address}: {words}: {code} {body}"
+        else:
+            reply = json.loads(body)
+            said = f"{reply['error']}: {reply['message']}"
+            assert code >= 400 and err in said, f"{address}: {words}: {code} {said}"
+
+
+def with_http(where):
+    server = subprocess.Popen([SHOP, "serve", where], stdout=subprocess.PIPE, text=True)
+    try:
+        address = server.stdout.readline().split()[-1]
+        by_http(address)
+        assert curl(address, "/health") == (200, '{"status":"serving"}\n')
+        assert json.loads(curl(address, "/")[1]) == json.loads(weir("list", "--json", address).stdout)
+        counted = {row["name"]: row["calls"] for row in json.loads(curl(address, "/calls")[1])}
+        assert counted["shop.add"] == 2, counted  # JSON that is none, or not of the types, calls nothing
+        status, text = curl(address, "/metrics")
+        assert status == 200 and 'weir_rpc_failures_total{method="shop.add"} 1\n' in text, text
+        status, body = curl(address, "/shop.brew", "-d", '"tea"', "-H", "weir-timeout: 0.001")
+        assert (status, json.loads(body)["error"]) == (504, "deadline_exceeded"), body
+        assert curl(address, "/shop.add")[0] == 405
+    finally:
+        server.kill()
+        server.wait()
+
+
 # what a server of another protocol sends to a client, part of standard error
 STRANGERS = [
     (b"SSH-2.0-Some_1.0\r\n", "protocol: the peer does not speak Weir's RPC: it speaks SSH"),
@@ -172,6 +216,8 @@ with tempfile.TemporaryDirectory() as folder:
     for transport in ("tcp://127.0.0.1:0", f"unix://{os.path.join(folder, 'shop.sock')}", "rdma://127.0.0.1:0"):
         with_server(transport)
         with_streams(transport.replace("shop.sock", "streams.sock"))
+        if not transport.startswith("rdma"):
+            with_http(transport.replace("shop.sock", "http.sock"))
         print(transport, "ok")
 check(weir(), 2, "", "missing", "nothing")
 check(weir("list"), 2, "", "list takes an address", "no address")
