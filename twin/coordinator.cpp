@@ -14,6 +14,7 @@
 #include <fstream>
 #include <thread>
 
+#include "twin/descriptor_names.hpp"
 #include "twin/schedule.hpp"
 
 namespace weir::twin {
@@ -149,7 +150,7 @@ bool Coordinator::step() {
   const auto turn = next_turn(arena_);
   const Ticks next = std::max(now_, std::min(network, turn ? turn->at : no_time));
   if (next == no_time) return look_around();
-  looks_in_vain_ = 0;
+  if (next > now_) looks_in_vain_ = 0;
   if (next > longest_run) {
     result_.ended_because = "the run reached 174 s of virtual time, the longest that there is";
     return false;
@@ -261,10 +262,14 @@ void Coordinator::after(ThreadRecord& thread) {
     written_ = arena_.written;
     let_look(arena_, at);
   }
-  if (thread.helper == 0 && thread.worked != 0) progress_ = std::max(progress_, at);
+  if (thread.helper == 0 && thread.worked != 0) {
+    progress_ = std::max(progress_, at);
+    looks_in_vain_ = 0;
+  }
   if (state_of(thread) == ThreadState::ended) {
     set_state(thread, ThreadState::free);
     progress_ = now_;
+    looks_in_vain_ = 0;
   }
   if (const std::uint32_t killed = read_once(arena_.ends); killed != killed_) {
     killed_ = killed;
@@ -372,6 +377,7 @@ void Coordinator::process_ended(std::uint32_t number) {
   arena_.processes[number].pid.store(0);
   pids_[number] = 0;
   progress_ = now_;
+  looks_in_vain_ = 0;
   let_look(arena_, now_);
   // Its parent may wait for it, or for the signal of its end.
   const std::uint32_t parent = read_once(arena_.processes[number].parent);
@@ -387,18 +393,29 @@ std::string Coordinator::describe(std::uint32_t number) const {
   const ThreadRecord& thread = arena_.threads[number];
   const ProcessRecord& process = arena_.processes[process_of(thread)];
   const Program& program = scenario_.programs[process.program % scenario_.programs.size()];
-  return fmt::format("{} on {}, thread {}", program.name, program.host, thread.tid);
+  return fmt::format("{} on {}, process {}, thread {}", program.name, program.host, pids_[process_of(thread)],
+                     thread.tid);
 }
 
+std::string Coordinator::wait_of(std::uint32_t number) const {
+  const ThreadRecord& thread = arena_.threads[number];
+  const std::string_view what(thread.what.data(), ::strnlen(thread.what.data(), thread.what.size()));
+  std::string text = fmt::format("{} in {}", text_of(thread.wait), what);
+  if (const int descriptor = read_once(thread.descriptor); descriptor >= 0) {
+    text += fmt::format(" of descriptor {}", descriptor);
+    const std::string name = descriptor_name(pids_[process_of(thread)], descriptor);
+    if (!name.empty()) text += " (" + name + ")";
+    if (thread.more != 0) text += fmt::format(" and {} more", thread.more);
+  }
+  return text + fmt::format(" since {:.3f} us", fabric::sim::to_us(thread.local));
+}
+
+// Each waiting thread; its process as this machine numbers it, its thread as its host does.
 std::string Coordinator::where_everything_waits() const {
   std::string text;
-  for (std::uint32_t i = 0; i < std::min(arena_.threads_used.load(), max_threads); ++i) {
-    const ThreadRecord& thread = arena_.threads[i];
-    if (state_of(thread) != ThreadState::waiting) continue;
-    const std::string_view what(thread.what.data(), ::strnlen(thread.what.data(), thread.what.size()));
-    text += fmt::format("  {}: waits for {} in {} since {:.3f} us\n", describe(i), text_of(thread.wait), what,
-                        fabric::sim::to_us(thread.local));
-  }
+  for (std::uint32_t i = 0; i < std::min(arena_.threads_used.load(), max_threads); ++i)
+    if (state_of(arena_.threads[i]) == ThreadState::waiting)
+      text += fmt::format("  {}: waits for {}\n", describe(i), wait_of(i));
   return text;
 }
 

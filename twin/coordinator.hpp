@@ -73,6 +73,7 @@ class Coordinator {
   bool all_ended() const;
   std::string where_everything_waits() const;
   std::string describe(std::uint32_t thread) const;
+  std::string wait_of(std::uint32_t thread) const;
 
   link::fabric::Arena& arena_;
   LiveNetwork& network_;

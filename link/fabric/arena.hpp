@@ -83,14 +83,16 @@ struct alignas(64) ThreadRecord {
   std::uint32_t worked = 0;  // since it was granted: it did more than poll in vain
   std::uint32_t helper = 0;  // of the NIC: what it does by itself is no progress of the program
   Wait wait = Wait::nothing;
-  Ticks local = 0;              // its clock, when it began to wait; with a grant, the time of that
-  Ticks horizon = 0;            // with a grant: until here nothing else happens
-  Ticks deadline = no_time;     // the wait ends then
-  Ticks ready_at = no_time;     // the wait is over, from then on
-  Ticks look_at = no_time;      // descriptors: something was written then
-  std::uint64_t key = 0;        // address
-  std::uint64_t order = 0;      // first come, first served at an address
-  std::array<char, 32> what{};  // the call it waits in
+  Ticks local = 0;               // its clock, when it began to wait; with a grant, the time of that
+  Ticks horizon = 0;             // with a grant: until here nothing else happens
+  Ticks deadline = no_time;      // the wait ends then
+  Ticks ready_at = no_time;      // the wait is over, from then on
+  Ticks look_at = no_time;       // descriptors: something was written then
+  std::uint64_t key = 0;         // address
+  std::uint64_t order = 0;       // first come, first served at an address
+  std::array<char, 32> what{};   // the call it waits in
+  std::int32_t descriptor = -1;  // the first that the call waits for; -1: none
+  std::uint32_t more = 0;        // how many others it waits for
 };
 
 struct alignas(64) ProcessRecord {
@@ -109,7 +111,7 @@ struct alignas(64) ProcessRecord {
 };
 
 struct Arena {
-  static constexpr std::uint64_t current_magic = 0x77656972'7477696e;
+  static constexpr std::uint64_t current_magic = 0x77656972'7477696f;
   std::uint64_t magic = current_magic;
   std::uint64_t seed = 1;
   double tsc_mhz = 2000;  // what the processor's counter runs at

@@ -148,7 +148,8 @@ class WhatDoesNotGoOn(unittest.TestCase):
     def test_programs_that_wait_for_each_other_are_a_deadlock(self):
         out = run(scenario(100, 1, [("h1", "ib_send_lat"), ("h2", "ib_send_lat")]), status=4)
         self.assertIn("deadlock: every program waits for another", out)
-        self.assertRegex(out, "ib_send_lat on h1, thread .*: waits for descriptors in accept")
+        self.assertRegex(out, r"ib_send_lat on h1, process \d+, thread \d+: waits for descriptors in accept of descriptor \d+ "
+                              r"\(TCP listening at .*:18515\) since \d+\.\d+ us")
 
     def test_sleeping_takes_no_time(self):
         out = run(scenario(100, 1, [("h1", "sleep 100"), ("h2", "date")]))

@@ -233,6 +233,17 @@ class Faults(unittest.TestCase):
         self.assertRegex(out, r"\n[1-9]\d* of the lost packets were lost on purpose")
 
 
+class WhatDoesNotGoOn(unittest.TestCase):
+    def test_a_deadlock_names_calls_and_descriptors(self):
+        server = python("import os, socket; c = socket.create_server(('', 5000)).accept()[0]; c.recv(1)")
+        client = python("import os, socket; c = socket.create_connection(('h1', 5000)); os.fork() or c.recv(1); os.read(os.pipe()[0], 1)")
+        out = run(commands(("h1", server), ("h2", client)), status=4)
+        for waits in (r"on h1, .* waits for descriptors in recv of descriptor \d+ \(TCP 10.77.0.1:5000 to 10.77.0.2:\d+\) since [\d.]+ us",
+                      r"on h2, .* waits for descriptors in recv of descriptor \d+ \(TCP 10.77.0.2:\d+ to 10.77.0.1:5000\) since",
+                      r"on h2, .* waits for descriptors in read of descriptor \d+ \(pipe:\[\d+\]\) since"):
+            self.assertRegex(out, waits)
+
+
 class Seeds(unittest.TestCase):
     def try_seeds(self, text, *options):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:

@@ -73,6 +73,8 @@ ThreadRecord* claim_thread(ProcessRecord& owner) {
     record.deadline = record.look_at = no_time;
     record.local = record.horizon = record.ready_at = 0;
     record.key = record.order = 0;
+    record.descriptor = -1;
+    record.more = 0;
     std::snprintf(record.what.data(), record.what.size(), "its start");
     std::uint32_t used = shared->threads_used.load();
     while (used <= i && !shared->threads_used.compare_exchange_weak(used, i + 1)) {
@@ -216,6 +218,8 @@ bool wait_for(const WaitFor& wait) {
   record.look_at = no_time;
   record.key = wait.key;
   record.order = shared->waits++;
+  record.descriptor = wait.descriptor;
+  record.more = wait.more;
   std::strncpy(record.what.data(), wait.what, record.what.size() - 1);
   HeldSignals signals;
   const std::uint32_t seen = record.go.load(std::memory_order_relaxed);

@@ -56,6 +56,8 @@ struct WaitFor {
   Ticks deadline = no_time;
   std::uint64_t key = 0;
   const char* what = "";
+  int descriptor = -1;     // the first of those it waits for
+  std::uint32_t more = 0;  // other descriptors
 };
 // Gives the baton back until the wait is over. True: a signal handler ran.
 bool wait_for(const WaitFor& wait);

@@ -68,7 +68,7 @@ int until_ready(int descriptor, short events, const char* what) {
   const Ticks deadline = timeout_of(descriptor, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
   do {
     if (now() >= deadline) return errno = EAGAIN, -1;
-    wait_for({.kind = Wait::descriptors, .deadline = deadline, .what = what});
+    wait_for({.kind = Wait::descriptors, .deadline = deadline, .what = what, .descriptor = descriptor});
     ::pthread_testcancel();
   } while (!is_ready(descriptor, events));
   if (events == POLLIN) after_network(descriptor, what);
@@ -110,7 +110,7 @@ ssize_t transmit(int descriptor, std::size_t bytes, int flags, const char* what,
     } else if (errno != EAGAIN) {
       return done != 0 ? static_cast<ssize_t>(done) : -1;
     } else {
-      wait_for({.kind = Wait::descriptors, .what = what});
+      wait_for({.kind = Wait::descriptors, .what = what, .descriptor = descriptor});
     }
   } while (done < bytes);
   return static_cast<ssize_t>(done);
@@ -179,7 +179,11 @@ int poll_until(pollfd* descriptors, nfds_t count, Ticks deadline, const char* wh
         }
       return ready;
     }
-    const bool handled = wait_for({.kind = Wait::descriptors, .deadline = deadline, .what = what});
+    const bool handled = wait_for({.kind = Wait::descriptors,
+                                   .deadline = deadline,
+                                   .what = what,
+                                   .descriptor = count != 0 ? descriptors[0].fd : -1,
+                                   .more = static_cast<std::uint32_t>(std::max<nfds_t>(count, 1) - 1)});
     ::pthread_testcancel();
     if (handled) return errno = EINTR, -1;
   }
@@ -200,7 +204,8 @@ int epoll_until(int epoll, epoll_event* events, int count, Ticks deadline) {
   for (;;) {
     const int ready = WEIR_NEXT(epoll_wait)(epoll, events, count, 0);
     if (ready != 0 || now() >= deadline) return ready;
-    const bool handled = wait_for({.kind = Wait::descriptors, .deadline = deadline, .what = "epoll_wait"});
+    const bool handled = wait_for(
+        {.kind = Wait::descriptors, .deadline = deadline, .what = "epoll_wait", .descriptor = epoll});
     ::pthread_testcancel();
     if (handled) return errno = EINTR, -1;
   }
