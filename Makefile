@@ -20,7 +20,7 @@ help: ## list these targets
 interop vm bench: PRESET = release
 
 # The software NIC, and `weir`, which puts programs on it.
-NIC = weir weir-fabric weir_ibverbs weir_rdmacm weir_view weir_heap weir_check_verbs weir_rspreload weir_preload
+NIC = weir weir-fabric weir_ibverbs weir_rdmacm weir_view weir_look weir_heap weir_check_verbs weir_rspreload weir_preload
 
 demo: ## install and build what it needs, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
 	@tools/install-packages.sh --groups "build libraries demo"

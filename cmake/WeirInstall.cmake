@@ -17,7 +17,7 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # ninja install builds nothing
 add_custom_target(installable)
 
 # The drop-in libraries go where no loader finds them unasked: `weir run` and rdma/provider.cpp know the place.
-foreach(library weir_ibverbs weir_rdmacm weir_view weir_heap weir_check_verbs weir_rspreload weir_preload weir_twin_inside)
+foreach(library weir_ibverbs weir_rdmacm weir_view weir_look weir_heap weir_check_verbs weir_rspreload weir_preload weir_twin_inside)
   if(TARGET ${library})
     install(TARGETS ${library} LIBRARY DESTINATION lib/weir COMPONENT nic OPTIONAL)
     add_dependencies(installable ${library})

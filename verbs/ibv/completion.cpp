@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 
 #include "link/fabric/fabric_port.hpp"
@@ -16,10 +17,14 @@
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/private_link.hpp"
+#include "verbs/look/before_sleep.hpp"
 #include "waiting/poll_yield.hpp"
 
 namespace weir::verbs {
 namespace {
+
+std::atomic<unsigned> open_channels{0};
 
 Cq* take_pending_event(Channel& channel) {
   const std::lock_guard lock(channel.mutex);
@@ -47,13 +52,18 @@ bool came_with_packets(const Channel& channel) {
   });
 }
 
+bool take_count_now(const Channel& channel) {
+  return came_with_packets(channel) || take_count(channel.events, RWF_NOWAIT);
+}
+
 // Counts one event off, and waits for it if the application's descriptor is blocking. False: errno says why,
 // EAGAIN or EINTR. The eventfd is always blocking.
 bool take_count(const Channel& channel) {
-  if (came_with_packets(channel) || take_count(channel.events, RWF_NOWAIT)) return true;
+  if (take_count_now(channel)) return true;
   if (!is_blocking(channel.channel.fd)) return false;
   PacketNetwork& network = context_of(channel.channel.context).nic->network();
   if (network.wakes_sleeper()) network.channels_change();  // it was not blocking before
+  if (look::before_sleep([&] { return take_count_now(channel); })) return true;
   return take_count(channel.events, 0);
 }
 
@@ -208,6 +218,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   channel->channel = {context, opened->descriptor, 0};
   channel->number = opened->number;
   channel->events = opened->events;
+  open_channels.fetch_add(1, std::memory_order_relaxed);
   return &channel->channel;
 }
 
@@ -220,8 +231,11 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   const weir::link::NotCancelled whole;
   context_of(channel->context).nic->close_channel(c.number);
   delete &c;
+  open_channels.fetch_sub(1, std::memory_order_relaxed);
   return 0;
 }
+
+unsigned weir_open_channels() { return open_channels.load(std::memory_order_relaxed); }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel,
                       int comp_vector) {

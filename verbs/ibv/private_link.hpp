@@ -43,6 +43,10 @@ extern "C" int weir_own_drops(const char** names, std::uint64_t* counts, int roo
 // In queue_pair.cpp; rdma/verbs/verbs_shim.cpp looks it up by name and does without it if it is missing.
 extern "C" bool weir_peer_inside(ibv_qp* qp);
 
+// In completion.cpp; verbs/look/waiting_calls.cpp asks whether the process may wait for completions: how many
+// completion channels it has.
+extern "C" unsigned weir_open_channels();
+
 // In device.cpp; sockets/device.cpp looks it up by name. At its end the process tells its neighbours nothing
 // and removes nothing, as if it were killed: its seccomp filter might kill it for the system calls.
 extern "C" void weir_end_silently();

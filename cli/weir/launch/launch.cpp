@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -50,6 +51,7 @@ std::optional<std::string> first_that_is_no_address(std::string_view list) {
 constexpr const char* verbs_library = "/libibverbs.so.1";
 constexpr const char* cm_library = "/librdmacm.so.1";
 constexpr const char* view_library = "/libweir_view.so";
+constexpr const char* look_library = "/libweir_look.so";
 constexpr const char* heap_library = "/libweir_heap.so";
 constexpr const char* rsocket_library = "/librspreload.so";
 constexpr const char* sockets_library = "/libweir_sockets.so";
@@ -91,6 +93,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (!launch.sockets_peers.empty()) ::setenv("WEIR_SOCKETS_PEERS", launch.sockets_peers.c_str(), 1);
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   if (launch.packets) ::setenv("WEIR_PACKETS", "1", 1);
+  if (!launch.spin.empty()) ::setenv("WEIR_SPIN", launch.spin.c_str(), 1);
   if (launch.weak) ::setenv("WEIR_WEAK", weak_words_of(launch).c_str(), 1);
   if (!launch.faults_file.empty())
     ::setenv("WEIR_FAULTS", std::filesystem::absolute(launch.faults_file).c_str(), 1);
@@ -106,6 +109,9 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   preload(verbs_library);
   preload(cm_library);
   if (readable(libraries + view_library)) preload(view_library);  // most programs work without it
+  // A library of sockets waits by rules of its own; without this one programs work, and sleep.
+  if (!launch.rsockets && !launch.sockets && launch.spin != "0" && readable(libraries + look_library))
+    preload(look_library);
   if (launch.rsockets) preload(rsocket_library);
   if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
@@ -116,6 +122,13 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
                                    std::pair{"WEIR_CHECK_SUPPRESSIONS", &launch.check_suppressions}})
     if (!file->empty()) ::setenv(name, fs::absolute(*file).c_str(), 1);
   preload(check_library);  // last, so that it stands in front of the verbs library
+}
+
+bool is_a_spin(std::string_view words) {
+  unsigned us = 0;
+  const char* const end = words.data() + words.size();
+  const auto [at, error] = std::from_chars(words.data(), end, us);
+  return error == std::errc() && at == end && us <= 1'000'000;
 }
 
 // What is wrong with the faults that are asked for; empty: nothing.
@@ -172,6 +185,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--packets", .flag = &packets},
+          {.name = "--spin", .value = &spin},
           {.name = "--host", .value = &host},
           {.name = "--fabric", .value = &fabric},
           {.name = "--faults", .value = &faults_file},
@@ -230,6 +244,8 @@ int become(std::string_view subcommand, const Launch& launch) {
   if (const auto wrong = first_that_is_no_address(launch.gids))
     return complain(subcommand,
                     "--gid wants an IPv4 or IPv6 address, like 10.0.0.1 or fd00::1, not '" + *wrong + "'");
+  if (!launch.spin.empty() && !is_a_spin(launch.spin))
+    return complain(subcommand, "--spin wants microseconds, 0 to 1000000, not '" + launch.spin + "'");
   if (const std::string wrong = why_faults_cannot_be(launch); !wrong.empty())
     return complain(subcommand, wrong);
   if (const std::string wrong = wrong_check_option(launch); !wrong.empty())

@@ -24,7 +24,8 @@ struct LaunchOption {
 // What the program is to see, and its command line.
 struct Launch {
   std::string library_directory;
-  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults, fabric, host;
+  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults, fabric, host,
+              spin;
   bool help = false, share_memory = false, no_process_vm = false, packets = false, rsockets = false,
        sockets = false, check = false, weak = false;
   std::string check_words, check_suppressions, json, weak_words;
