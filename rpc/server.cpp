@@ -13,6 +13,8 @@
 #include "rpc/server/reflection.hpp"
 #include "rpc/server/server_thread.hpp"
 #include "rpc/stats_keeper.hpp"
+#include "rpc/transport/current_tls.hpp"
+#include "rpc/transport/tls_transport.hpp"
 
 namespace weir::rpc {
 
@@ -88,6 +90,14 @@ struct Server::State {
   TransportPtr with_http(asio::io_context& io, const Address& at, TransportPtr transport) const {
     if (!http || at.scheme == Scheme::rdma || at.scheme == Scheme::rdma_tls) return transport;
     return http::make_gateway(io, std::move(transport), {http, rules, rules->memory.get()});
+  }
+
+  Result<void> read_certificates() {
+    auto made = make_tls_context(options.transport.tls, TlsSide::server);
+    if (!made) return std::unexpected(std::move(made.error()));
+    if (!tls) tls = std::make_shared<CurrentTls>(*made);
+    tls->replace(std::move(*made));
+    return {};
   }
 
   // Runs `work` in the lane's thread; at once if that is this thread.
@@ -220,6 +230,7 @@ struct Server::State {
   const ServerOptions options;
   const std::shared_ptr<ServerRules> rules;
   std::shared_ptr<const http::Terms> http;  // null: HTTP is not served
+  std::shared_ptr<CurrentTls> tls;          // null: at no address yet
   std::shared_ptr<StatsKeeper> keeper;
   std::vector<std::unique_ptr<Lane>> lanes;            // the io_context's lane, then the threads'
   std::vector<std::unique_ptr<ServerThread>> threads;  // destroyed before the lanes
@@ -262,8 +273,11 @@ Result<std::string> Server::listen(const std::string& text) {
   if (!address) return std::unexpected(address.error());
   if (address->fallback)
     return fail(Errc::bad_address, text + ": ?fallback= is for clients; a server listens at both addresses");
+  if (address->secure())
+    if (Result<void> read = state_->read_certificates(); !read)
+      return std::unexpected(std::move(read.error()));
   auto listener = rpc::listen(
-      state_->lanes[0]->io, *address, state_->options.transport, state_->all_threads(),
+      state_->lanes[0]->io, *address, state_->options.transport, state_->tls, state_->all_threads(),
       [weak = std::weak_ptr(state_), at = *address](asio::io_context& io, TransportPtr transport) {
         if (const auto state = weak.lock())
           state->take(state, io, state->with_http(io, at, std::move(transport)));
@@ -273,6 +287,8 @@ Result<std::string> Server::listen(const std::string& text) {
   state_->listeners.push_back(std::move(*listener));
   return state_->listeners.back()->address().text();
 }
+
+Result<void> Server::renew_certificates() { return state_->read_certificates(); }
 
 void Server::drain() {
   state_->listen_no_more();

@@ -91,6 +91,11 @@ class Server {
   // Returns the address, with the port that was chosen if 0 was given.
   [[nodiscard]] Result<std::string> listen(const std::string& address);
 
+  // Reads the files of TransportOptions::tls again: connections that begin afterwards are served with them,
+  // at all addresses, and those that are open keep what they began with. If a file cannot be used the error
+  // says so and nothing changes.
+  [[nodiscard]] Result<void> renew_certificates();
+
   // Accepts nothing more, takes no new calls, answers those under way. When open() is 0 all clients have
   // gone; clients of this library leave by themselves.
   void drain();

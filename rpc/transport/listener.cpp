@@ -37,7 +37,7 @@ std::unexpected<Error> refused(const Address& address, const char* what, int os_
 // Makes a transport of an accepted socket, in the thread that will own it.
 class Taker {
  public:
-  Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
+  Taker(const Address& address, std::shared_ptr<const CurrentTls> tls, Listener::Accepted accepted)
       : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
 
   bool full() const { return tls_ && places_->full(); }
@@ -66,7 +66,7 @@ class Taker {
     fd.release();  // Asio owns it now
     socket.set_option(tcp::no_delay(true), error);
     TlsPeer tls{.side = TlsSide::server,
-                .context = tls_,
+                .context = tls_->get(),
                 .place = std::make_shared<HandshakePlaces::Place>(std::move(place)),
                 .from = peer.address().to_string()};
     asio::co_spawn(io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name)),
@@ -81,7 +81,7 @@ class Taker {
   }
 
   const Address address_;
-  const std::shared_ptr<asio::ssl::context> tls_;
+  const std::shared_ptr<const CurrentTls> tls_;
   const Listener::Accepted accepted_;
   const std::shared_ptr<HandshakePlaces> places_ = std::make_shared<HandshakePlaces>();
 };
@@ -110,7 +110,7 @@ struct Bound {
 // TCP, with or without TLS, and unix sockets.
 class SocketListener final : public Listener, public Poller::Watcher {
  public:
-  SocketListener(asio::io_context& io, Bound bound, Address address, std::shared_ptr<asio::ssl::context> tls,
+  SocketListener(asio::io_context& io, Bound bound, Address address, std::shared_ptr<const CurrentTls> tls,
                  Threads threads, Accepted accepted, std::shared_ptr<transport::Newcomers> newcomers)
       : poller_(Poller::of(io)),
         fd_(std::move(bound.fd)),
@@ -273,17 +273,13 @@ Result<Bound> bind_unix(const Address& address) {
 }  // namespace
 
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
-                                         const TransportOptions& options, const Listener::Threads& threads,
-                                         Listener::Accepted accepted,
+                                         const TransportOptions& options,
+                                         std::shared_ptr<const CurrentTls> tls,
+                                         const Listener::Threads& threads, Listener::Accepted accepted,
                                          std::shared_ptr<transport::Newcomers> newcomers) {
   if (address.scheme == Scheme::rdma || address.scheme == Scheme::rdma_tls)
-    return listen_rdma(io, address, options, threads, std::move(accepted));
-  std::shared_ptr<asio::ssl::context> tls;
-  if (address.secure()) {
-    auto made = make_tls_context(options.tls, TlsSide::server);
-    if (!made) return std::unexpected(std::move(made.error()));
-    tls = std::move(*made);
-  }
+    return listen_rdma(io, address, options, std::move(tls), threads, std::move(accepted));
+  if (!address.secure()) tls = nullptr;
   Address known = address;
   Result<Bound> bound;
   if (address.scheme == Scheme::unix_socket) {

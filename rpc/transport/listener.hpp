@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rpc/address.hpp"
+#include "rpc/transport/current_tls.hpp"
 #include "rpc/transport/transport.hpp"
 #include "rpc/transport_options.hpp"
 #include "transport/newcomers.hpp"
@@ -34,16 +35,19 @@ class Listener {
 };
 
 // `accepted` may run for connections until the listener is destroyed, and after that for those that were
-// being made at that time. A unix socket's file is removed with the listener. When there are no descriptors,
+// being made at that time. `tls`: for addresses that need it; each connection begins with the certificates
+// that it has at that time. A unix socket's file is removed with the listener. When there are no descriptors,
 // one of `newcomers` makes room.
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
-                                         const TransportOptions& options, const Listener::Threads& threads,
-                                         Listener::Accepted accepted,
+                                         const TransportOptions& options,
+                                         std::shared_ptr<const CurrentTls> tls,
+                                         const Listener::Threads& threads, Listener::Accepted accepted,
                                          std::shared_ptr<transport::Newcomers> newcomers);
 
 // For listener.cpp.
 Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Address& address,
                                               const TransportOptions& options,
+                                              std::shared_ptr<const CurrentTls> tls,
                                               const Listener::Threads& threads, Listener::Accepted accepted);
 
 }  // namespace weir::rpc

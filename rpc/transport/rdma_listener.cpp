@@ -147,6 +147,7 @@ asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string 
 
 Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Address& address,
                                               const TransportOptions& options,
+                                              std::shared_ptr<const CurrentTls> tls,
                                               const Listener::Threads& threads, Listener::Accepted accepted) {
   const auto engine = engine_of(io, options);
   if (!engine) return std::unexpected(engine.error());
@@ -157,17 +158,15 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
           accepted(there, make_rdma_transport(std::move(channel)));
         });
   }
-  auto tls = make_tls_context(options.tls, TlsSide::server);
-  if (!tls) return std::unexpected(std::move(tls.error()));
   const auto places = std::make_shared<transport::HandshakePlaces>();
   return make_listener<rdma::Acceptor>(
       **engine, address, threads, rdma::AcceptorSettings(),
-      [context = std::move(*tls), accepted = std::move(accepted), places](
-          asio::io_context& there, rdma::Stream stream, auto listening) {
+      [tls = std::move(tls), accepted = std::move(accepted), places](asio::io_context& there,
+                                                                     rdma::Stream stream, auto listening) {
         const rdma::Endpoint remote = stream.remote_endpoint();
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
         TlsPeer peer_tls{.side = TlsSide::server,
-                         .context = context,
+                         .context = tls->get(),
                          .place = std::make_shared<transport::HandshakePlaces::Place>(places->take()),
                          .from = remote.address().to_string()};
         asio::co_spawn(
