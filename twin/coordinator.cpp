@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "twin/descriptor_names.hpp"
 #include "twin/schedule.hpp"
@@ -80,6 +81,8 @@ std::string_view text_of(Wait wait) {
       return "a child";
     case Wait::memory:
       return "memory to change";
+    case Wait::kernel:
+      return "the kernel";
   }
   return "something unknown";
 }
@@ -149,6 +152,7 @@ bool Coordinator::step() {
   const Ticks network = network_.next_time();
   const auto turn = next_turn(arena_);
   const Ticks next = std::max(now_, std::min(network, turn ? turn->at : no_time));
+  if (next > now_ && look_at_kernel(now_)) return true;  // not every write is counted
   if (next == no_time) return look_around();
   if (next > now_) looks_in_vain_ = 0;
   if (next > longest_run) {
@@ -190,7 +194,7 @@ void Coordinator::grant(const Turn& turn, Ticks network_next) {
   thread.worked = 0;
   ++result_.grants;
   go(thread);
-  spinning_.erase(turn.thread);  // lets it run
+  held_.erase(turn.thread);  // lets it run
   if (wait_for_baton(thread)) after(thread);
 }
 
@@ -220,7 +224,7 @@ bool Coordinator::wait_for_baton(ThreadRecord& thread) {
     if (arena_.processes[process].pid.load() == 0) return false;
     if (signal_ != nullptr && *signal_ != 0) return false;
     if (Real::now() >= next_look) {
-      if (spins(thread)) return true;
+      if (waits_unasked(thread)) return true;
       pause = std::min(pause * 2, longest_pause);
       next_look = Real::now() + pause;
     }
@@ -234,23 +238,47 @@ bool Coordinator::wait_for_baton(ThreadRecord& thread) {
   }
 }
 
-// True: it was proved to spin on memory, and waits now.
-bool Coordinator::spins(ThreadRecord& thread) {
+Coordinator::Held Coordinator::hold(const ThreadRecord& thread) const {
   const pid_t pid = pids_[process_of(thread)];
-  if (pid <= 0) return false;
+  if (pid <= 0) return {};
   const std::int32_t inside = read_once(thread.tid);
   const bool is_first = static_cast<std::uint32_t>(inside) == arena_.processes[process_of(thread)].pid.load();
   const pid_t tid = is_first ? pid : Processes::thread_of(pid, inside);
-  if (tid == 0) return false;
-  auto spin = MemorySpin::prove(pid, tid);
-  if (state_of(thread) != ThreadState::running || !spin) return false;
-  ++result_.spins;
-  thread.wait = Wait::memory;
+  if (tid == 0) return {};
+  Held held{.call = KernelWait::prove(pid, tid), .loop = nullptr};
+  if (!held) held.loop = MemorySpin::prove(pid, tid);
+  return held;
+}
+
+// True: it was proved to sleep in the kernel, or to spin on memory, and waits now.
+bool Coordinator::waits_unasked(ThreadRecord& thread) {
+  Held held = hold(thread);
+  if (state_of(thread) != ThreadState::running || !held) return false;
+  ++(held.call ? result_.calls : result_.spins);
+  thread.wait = held.call ? Wait::kernel : Wait::memory;
   thread.deadline = thread.ready_at = thread.look_at = no_time;
-  std::snprintf(thread.what.data(), thread.what.size(), "a loop of %u instructions", spin->period());
-  spinning_[static_cast<std::uint32_t>(&thread - arena_.threads.data())] = std::move(spin);
+  thread.descriptor = held.call ? held.call->descriptor() : -1;
+  thread.more = 0;
+  if (held.call)
+    std::snprintf(thread.what.data(), thread.what.size(), "%s", held.call->call());
+  else
+    std::snprintf(thread.what.data(), thread.what.size(), "a loop of %u instructions", held.loop->period());
+  if (held.call) let_look(arena_, now_);  // what such calls wrote before was not counted
+  held_[static_cast<std::uint32_t>(&thread - arena_.threads.data())] = std::move(held);
   set_state(thread, ThreadState::waiting);
   return true;
+}
+
+// True: a call that a thread sleeps in would end now.
+bool Coordinator::look_at_kernel(Ticks at) {
+  bool any = false;
+  for (const auto& [number, held] : held_) {
+    if (!held.call || !held.call->is_over()) continue;
+    ThreadRecord& thread = arena_.threads[number];
+    thread.ready_at = std::min(thread.ready_at, at);
+    any = true;
+  }
+  return any;
 }
 
 void Coordinator::after(ThreadRecord& thread) {
@@ -261,6 +289,7 @@ void Coordinator::after(ThreadRecord& thread) {
   if (arena_.written != written_) {
     written_ = arena_.written;
     let_look(arena_, at);
+    look_at_kernel(at);
   }
   if (thread.helper == 0 && thread.worked != 0) {
     progress_ = std::max(progress_, at);
@@ -295,6 +324,8 @@ bool Coordinator::settle() {
     }
     sleep_on(arena_.given_back, seen, milliseconds(2));
     reap();
+    find_processes();
+    end_what_is_gone();
   }
 }
 
@@ -367,7 +398,7 @@ void Coordinator::process_ended(std::uint32_t number) {
       if (state_of(thread) == ThreadState::running)
         now_ = std::clamp(read_once(thread.local), now_, std::max(now_, longest_run));
       set_state(thread, ThreadState::free);
-      spinning_.erase(i);
+      held_.erase(i);
     }
   }
   network_.collect(number);
@@ -379,6 +410,7 @@ void Coordinator::process_ended(std::uint32_t number) {
   progress_ = now_;
   looks_in_vain_ = 0;
   let_look(arena_, now_);
+  look_at_kernel(now_);
   // Its parent may wait for it, or for the signal of its end.
   const std::uint32_t parent = read_once(arena_.processes[number].parent);
   for (std::uint32_t i = 0; i < std::min(arena_.threads_used.load(), max_threads); ++i) {

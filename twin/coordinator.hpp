@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "link/fabric/arena.hpp"
+#include "twin/kernel_wait.hpp"
 #include "twin/live_network.hpp"
 #include "twin/memory_spin.hpp"
 #include "twin/processes.hpp"
@@ -34,6 +35,7 @@ struct RunResult {
   Ticks end = 0;
   std::uint64_t grants = 0;
   std::uint64_t spins = 0;  // waits that were loops on memory, proved
+  std::uint64_t calls = 0;  // waits in calls of the kernel that the library does not stand in front of
   // Why two runs may differ; empty: nothing is known that could make them.
   std::vector<std::string> uncontrolled;
   // Why the run was ended before its programs had ended; empty: it was not.
@@ -53,6 +55,12 @@ class Coordinator {
   std::expected<RunResult, std::string> run();
 
  private:
+  // A thread that waits without having asked us, stopped.
+  struct Held {
+    std::unique_ptr<KernelWait> call;
+    std::unique_ptr<MemorySpin> loop;
+    explicit operator bool() const { return call != nullptr || loop != nullptr; }
+  };
   std::expected<void, std::string> start_programs();
   std::expected<void, std::string> wait_for_first_thread(std::uint32_t program);
   bool step();
@@ -60,7 +68,9 @@ class Coordinator {
   void grant(const Turn& turn, Ticks network_next);
   bool wait_for_baton(link::fabric::ThreadRecord& thread);
   void after(link::fabric::ThreadRecord& thread);
-  bool spins(link::fabric::ThreadRecord& thread);
+  Held hold(const link::fabric::ThreadRecord& thread) const;
+  bool look_at_kernel(Ticks at);
+  bool waits_unasked(link::fabric::ThreadRecord& thread);
   bool settle();
   bool look_around();
   void reap();
@@ -80,7 +90,7 @@ class Coordinator {
   Processes& processes_;
   const Scenario& scenario_;
   RunResult result_;
-  std::map<std::uint32_t, std::unique_ptr<MemorySpin>> spinning_;  // by thread, stopped
+  std::map<std::uint32_t, Held> held_;  // by thread
   const volatile std::sig_atomic_t* signal_ = nullptr;
   Ticks now_ = 0;
   Ticks progress_ = 0;  // when something last happened that was more than looking

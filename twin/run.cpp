@@ -370,6 +370,8 @@ std::string summary(const Scenario& scenario, const Outcome& outcome) {
   if (outcome.run.spins != 0)
     text +=
         fmt::format("{} waits were loops on memory, each proved by its recurring state\n", outcome.run.spins);
+  if (outcome.run.calls != 0)
+    text += fmt::format("{} waits were calls of the kernel's, each seen from outside\n", outcome.run.calls);
   text += "computing takes no virtual time\n";
   return text;
 }

@@ -64,7 +64,8 @@ std::optional<Turn> next_turn(const Arena& arena) {
     }
   };
   each([&](std::uint32_t i, const ThreadRecord& thread, std::uint32_t process) {
-    if (read_once(thread.wait) == Wait::memory) return;
+    const Wait wait = read_once(thread.wait);
+    if (wait == Wait::memory || wait == Wait::kernel) return;  // they cannot run a timer
     std::uint32_t& place = first[process];
     if (place == max_threads) place = i;
     if (thread.helper != 0 && helper[process] == max_threads) helper[process] = i;

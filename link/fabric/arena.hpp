@@ -63,7 +63,8 @@ enum class Wait : std::uint32_t {
   address,      // a mutex, condition or futex at `key` of its own process
   time,         // only its deadline
   child,        // the end of another process
-  memory        // it spins: any change of its process's memory
+  memory,       // it spins: any change of its process's memory
+  kernel        // it sleeps in a call behind our back: its descriptor, or the end of a child
 };
 
 enum class ThreadState : std::uint32_t {

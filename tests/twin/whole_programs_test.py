@@ -163,6 +163,23 @@ class OneHost(unittest.TestCase):
         out = alike(commands(("h1", ["sh", "-c", "(sleep 5; seq 2000) | tail -n 1; sleep 2 & wait; date +%S"])))
         self.assertRegex(out, r"2000\n07\n")
 
+    def test_c_streams_wait_for_pipes(self):
+        out = alike(commands(("h1", ["sh", "-c", "(sleep 5; seq 20000) | sort -rn | sed -n 1p; seq 30000 | (sleep 2; tail -n 1); date +%S"])))
+        self.assertRegex(out, r"20000\n30000\n07\n")
+
+    def test_children_are_spawned(self):
+        out = self.of("import ctypes, os, time\n"
+                      "libc, line = ctypes.CDLL(None), ctypes.create_string_buffer(100)\n"
+                      "libc.popen.restype = ctypes.c_void_p\n"
+                      "stream = ctypes.c_void_p(libc.popen(b'sleep 3; echo said; sleep 1; exit 5', b'r'))\n"
+                      "libc.fgets(line, 100, stream); print(line.value, round(time.time() % 60))\n"
+                      "print(os.waitstatus_to_exitcode(libc.pclose(stream)), round(time.time() % 60))\n"
+                      "child = os.posix_spawn('/bin/sh', ['sh', '-c', 'sleep 2; exit 7'], os.environ)\n"
+                      "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), round(time.time() % 60))\n"
+                      "try: os.posix_spawn('/no/such/program', ['program'], os.environ)\n"
+                      "except FileNotFoundError: print('not there')")
+        self.assertIn("b'said\\n' 3\n5 4\n7 6\nnot there\n", out)
+
     def test_more_goes_through_a_pipe_than_it_holds(self):
         out = self.of("import os\n"
                       "r, w = os.pipe()\n"
@@ -236,11 +253,13 @@ class Faults(unittest.TestCase):
 class WhatDoesNotGoOn(unittest.TestCase):
     def test_a_deadlock_names_calls_and_descriptors(self):
         server = python("import os, socket; c = socket.create_server(('', 5000)).accept()[0]; c.recv(1)")
-        client = python("import os, socket; c = socket.create_connection(('h1', 5000)); os.fork() or c.recv(1); os.read(os.pipe()[0], 1)")
+        client = python("import ctypes, os, socket; c = socket.create_connection(('h1', 5000)); os.fork() or c.recv(1)\n"
+                        "libc = ctypes.CDLL(None); libc.fdopen.restype = ctypes.c_void_p\n"
+                        "libc.fgetc(ctypes.c_void_p(libc.fdopen(os.pipe()[0], b'r')))")
         out = run(commands(("h1", server), ("h2", client)), status=4)
         for waits in (r"on h1, .* waits for descriptors in recv of descriptor \d+ \(TCP 10.77.0.1:5000 to 10.77.0.2:\d+\) since [\d.]+ us",
                       r"on h2, .* waits for descriptors in recv of descriptor \d+ \(TCP 10.77.0.2:\d+ to 10.77.0.1:5000\) since",
-                      r"on h2, .* waits for descriptors in read of descriptor \d+ \(pipe:\[\d+\]\) since"):
+                      r"on h2, .* waits for the kernel in read of descriptor \d+ \(pipe:\[\d+\]\) since"):
             self.assertRegex(out, waits)
 
 

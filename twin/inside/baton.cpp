@@ -112,7 +112,18 @@ ProcessRecord* find_process(std::uint32_t pid) {
   return nullptr;
 }
 
-// After exec the thread that called it still has the baton; other threads of before are gone.
+// That of a child that the C library made (spawn_calls.cpp), whose number its parent may not know yet.
+ProcessRecord* expected_by_parent() {
+  const ProcessRecord* const parent = find_process(static_cast<std::uint32_t>(::syscall(SYS_getppid)));
+  if (parent == nullptr) return nullptr;
+  const auto number = static_cast<std::uint32_t>(parent - shared->processes.data());
+  for (ProcessRecord& record : shared->processes)
+    if (record.pid.load() == ~0u && record.parent == number + 1) return &record;
+  return nullptr;
+}
+
+// After exec the thread that called it still has the baton; other threads of before are gone. A child that
+// was expected has one that was made for it.
 ThreadRecord* left_by_exec(ProcessRecord& owner) {
   ThreadRecord* running = nullptr;
   const auto mine = static_cast<std::uint32_t>(&owner - shared->processes.data());
@@ -120,7 +131,7 @@ ThreadRecord* left_by_exec(ProcessRecord& owner) {
     ThreadRecord& record = shared->threads[i];
     const auto state = static_cast<ThreadState>(record.state.load());
     if (record.process != mine || state == ThreadState::free) continue;
-    if (state == ThreadState::running && running == nullptr)
+    if ((state == ThreadState::running || state == ThreadState::made) && running == nullptr)
       running = &record;
     else
       record.state.store(static_cast<std::uint32_t>(ThreadState::free));
@@ -168,11 +179,13 @@ void attach() {
   shared = map_arena(path);
   const auto pid = static_cast<std::uint32_t>(::syscall(SYS_getpid));
   ProcessRecord* record = find_process(pid);
+  if (record == nullptr) record = expected_by_parent();
   ThreadRecord* thread = record != nullptr ? left_by_exec(*record) : nullptr;
   if (record == nullptr) record = new_process();
   if (record == nullptr) refuse("too many processes for one run");
-  const bool goes_on = thread != nullptr;
-  if (!goes_on) {
+  const bool goes_on =
+      thread != nullptr && thread->state.load() == static_cast<std::uint32_t>(ThreadState::running);
+  if (thread == nullptr) {
     record->program = number_in(link::fabric::program_variable);
     record->host = number_in(link::fabric::host_variable);
     thread = claim_thread(*record);

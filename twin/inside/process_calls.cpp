@@ -1,6 +1,5 @@
 // fork, and waiting for children. A child is a process of the same host, ready at its parent's time; the
 // parent goes on first.
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -8,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdarg>
-#include <cstdio>
 #include <vector>
 
 #include "twin/inside/baton.hpp"
@@ -123,22 +121,6 @@ int execle(const char* path, const char* first, ...) noexcept {
   char* const* const environment = va_arg(list, char* const*);
   va_end(list);
   return ::execve(path, words.data(), environment);
-}
-
-// The C library makes the child itself. It attaches when it has begun, in real time.
-int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
-                const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
-  if (controlled()) ++process().uncontrolled;
-  return WEIR_NEXT(posix_spawn)(pid, path, actions, attributes, arguments, environment);
-}
-int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
-                 const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
-  if (controlled()) ++process().uncontrolled;
-  return WEIR_NEXT(posix_spawnp)(pid, file, actions, attributes, arguments, environment);
-}
-FILE* popen(const char* command, const char* mode) {
-  if (controlled()) ++process().uncontrolled;
-  return WEIR_NEXT(popen)(command, mode);
 }
 
 pid_t waitpid(pid_t pid, int* status, int options) {
