@@ -258,10 +258,23 @@ void UserPort::accept_all() {
   }
 }
 
+// The oldest (keys count up) of the user that has the most leaves, so that none keeps another's callers out.
 void UserPort::make_room_for_stranger() {
-  const auto is_stranger = [](const auto& entry) { return entry.second.from == 0; };
-  if (static_cast<std::size_t>(std::ranges::count_if(incoming_, is_stranger)) < max_strangers) return;
-  close_incoming(std::ranges::find_if(incoming_, is_stranger)->first);  // the oldest: keys count up
+  struct Held {
+    std::size_t count = 0;
+    Key oldest = 0;
+  };
+  std::map<uid_t, Held> held;
+  std::size_t all = 0;
+  for (const auto& [key, caller] : incoming_) {
+    if (caller.from != 0) continue;
+    Held& of_user = held[caller.who.user];
+    if (of_user.count++ == 0) of_user.oldest = key;
+    ++all;
+  }
+  if (all < max_strangers) return;
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.count < b.second.count; };
+  close_incoming(std::ranges::max_element(held, fewer)->second.oldest);
 }
 
 void UserPort::answer_lookups_of(Key key) {

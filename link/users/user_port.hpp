@@ -11,7 +11,8 @@
 // A run of packets is one message. A run that meets a full socket is lost. Programs of our own user are not
 // reached here: they meet in their directory (slot_directory.hpp).
 //
-// Budgets: max_strangers connections that have not greeted (a further one replaces the oldest);
+// Budgets: max_strangers connections that have not greeted (a further one replaces the oldest of
+// the user that has the most);
 // max_processes_of_user incoming processes for each user; max_lookups.
 //
 // Threading: send(), process_in(), find() and listen() from any thread. receive() from any thread, one at a

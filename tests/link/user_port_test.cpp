@@ -409,6 +409,26 @@ TEST_F(Users, silent_callers_make_room_for_one_another) {
   EXPECT_FALSE(silent.back().closed());
 }
 
+TEST_F(Users, silent_callers_of_one_user_push_out_no_other_users) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t attackers_user = 1001;
+  End one(1);
+  const Slot9 callers_slot;
+  const Caller patient;
+  one.receive();
+  std::vector<Caller> silent;
+  ASSERT_EQ(::seteuid(attackers_user), 0);
+  for (std::size_t i = 0; i < 2 * UserPort::max_strangers; ++i) {
+    silent.emplace_back();
+    one.receive();
+  }
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_TRUE(silent.front().closed());
+  patient.say(greeting_of(9));
+  patient.say(good);
+  one.receive_until([&] { return one.came.size() == 1; });
+}
+
 TEST_F(Users, what_a_child_of_a_fork_holds_keeps_nobody_alive) {
   End one(1);
   std::optional<End> other(std::in_place, 2);
