@@ -42,6 +42,8 @@ const Setting settings[] = {
      [](auto& o, std::uint64_t ms) { o.connect.limits.timeout = std::chrono::milliseconds(ms); }},
     {"connect_timeout_ms", most_ms,
      [](auto& o, std::uint64_t ms) { o.connect.connect_timeout = std::chrono::milliseconds(ms); }},
+    {"keepalive_ms", most_ms,
+     [](auto& o, std::uint64_t ms) { o.connect.limits.keepalive = std::chrono::milliseconds(ms); }},
     {"max_in_flight", 1 << 24,
      [](auto& o, std::uint64_t calls) {
        o.connect.limits.max_in_flight = static_cast<std::uint32_t>(calls);

@@ -90,20 +90,17 @@ typedef struct weir_rpc_error {
  *
  *   timeout_ms             of calls that do not say (client; 30000; 0: for ever)
  *   connect_timeout_ms     (client; 5000)
- *   max_in_flight          calls at once on a connection (client; 65536; server: functions at once, 1024)
- *   body_bytes             largest arguments and results, sent or taken (67108864; arguments 4194304)
- *   attachment_bytes       largest attachments (1073741824)
- *   token                  sent to the server when the client connects
- *   compression            lz4, zstd or none (the default): of bodies, where both ends have it
- *   compress_from_bytes    smaller bodies go as they are (1024)
- *   exceptions_to_callers  1: callers get the text of an exception that leaves a C++ function (server; 0)
- *   tls.certificate        a file in PEM form, as are the next two
- *   tls.key
- *   tls.authority
- *   tls.server_name        that the server's certificate must be for; else the address's host
- *   tls.check_certificate  1 or 0 (client; 1)
- *   rdma.provider          auto, weir or system; else what WEIR_RDMA_PROVIDER says
- *   rdma.library_dir       where Weir's libibverbs.so.1 is; else beside this library, or in LD_LIBRARY_PATH
+ *   keepalive_ms           silence of a server after which, if it answers no ping, it has gone (client;
+ * 120000; 0: for ever) max_in_flight          calls at once on a connection (client; 65536; server: functions
+ * at once, 1024) body_bytes             largest arguments and results, sent or taken (67108864; arguments
+ * 4194304) attachment_bytes       largest attachments (1073741824) token                  sent to the server
+ * when the client connects compression            lz4, zstd or none (the default): of bodies, where both ends
+ * have it compress_from_bytes    smaller bodies go as they are (1024) exceptions_to_callers  1: callers get
+ * the text of an exception that leaves a C++ function (server; 0) tls.certificate        a file in PEM form,
+ * as are the next two tls.key tls.authority tls.server_name        that the server's certificate must be for;
+ * else the address's host tls.check_certificate  1 or 0 (client; 1) rdma.provider          auto, weir or
+ * system; else what WEIR_RDMA_PROVIDER says rdma.library_dir       where Weir's libibverbs.so.1 is; else
+ * beside this library, or in LD_LIBRARY_PATH
  */
 typedef struct weir_rpc_options weir_rpc_options;
 WEIR_RPC_API weir_rpc_options* weir_rpc_options_new(void);

@@ -97,7 +97,8 @@ ClientCore::ClientCore(asio::io_context& io, TransportPtr transport, const Conne
     : FrameLink(io, std::move(transport), with_items(limits.frame, limits.stream_window_bytes)),
       context_clients_(asio::use_service<ClientsOfContext>(io).add(*this)),
       limits_(limits),
-      deadlines_(*this, [this](Clock::time_point now) { return end_late(now); }) {}
+      deadlines_(*this, [this](Clock::time_point now) { return end_late(now); }),
+      next_look_(io) {}
 
 ClientCore::~ClientCore() {
   if (context_clients_ != nullptr) context_clients_->remove(*this);
@@ -433,8 +434,34 @@ void ClientCore::leave_if_drained() {
   on_end({Errc::draining, "the server takes no new calls: connect to another"});
 }
 
+void ClientCore::keep_alive() {
+  server_.emplace(limits_.keepalive, Clock::now());
+  if (server_->period().count() > 0 && is_open()) look_later();
+}
+
+void ClientCore::look_later() {
+  next_look_.expires_after(server_->period());
+  next_look_.async_wait([weak = weak_from_this()](const std::error_code& cancelled) {
+    const auto self = std::static_pointer_cast<ClientCore>(weak.lock());
+    if (!cancelled && self && self->is_open()) self->look_at_server();
+  });
+}
+
+void ClientCore::look_at_server() {
+  const ServerWatch::Next next =
+      server_->look(Clock::now(), {stats().bytes_received, stats().bytes_sent, waiting_bytes()});
+  if (next == ServerWatch::Next::gone)
+    return static_cast<void>(
+        give_up({Errc::connection_lost, "the server sent nothing for long and did not answer a ping"}));
+  FrameHeader ping;
+  ping.kind = FrameKind::ping;  // of the number 0, which is no call's: nobody waits for its pong
+  if (next == ServerWatch::Next::ping) send(ping);
+  look_later();
+}
+
 void ClientCore::close_calls(const Error& why) {
   deadlines_.cancel();
+  next_look_.cancel();
   // By index: a completion may make calls, which fail at once, or release the client.
   const auto self = shared_from_this();
   for (std::size_t i = 0; i < slots_.size(); ++i)

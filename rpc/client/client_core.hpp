@@ -13,11 +13,14 @@
 #pragma once
 
 #include <array>
+#include <asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "rpc/authentication.hpp"
+#include "rpc/client/server_watch.hpp"
 #include "rpc/link/deadline_timer.hpp"
 #include "rpc/link/frame_link.hpp"
 #include "rpc/metadata.hpp"
@@ -59,6 +62,9 @@ struct ConnectionLimits {
   std::chrono::microseconds timeout{30'000'000};         // of calls that do not say; 0: for ever
   // Bytes that a stream received and that wait to be read. No item sent or received may be larger.
   std::uint32_t stream_window_bytes = 1u << 20;
+  // A server from which nothing came for so long, though it was sent a ping, has gone: the connection ends
+  // with Errc::connection_lost. Below 3 ms: never.
+  std::chrono::milliseconds keepalive{120'000};
 };
 
 // A waiting call, with the type of its result.
@@ -126,6 +132,8 @@ class ClientCore : public FrameLink {
   Result<void> present(TokenProvider provider);
   // Runs once, when the server's hello came or the connection ended; null: nobody waits for that any more.
   void when_greeted(std::function<void()> greeted) { greeted_ = std::move(greeted); }
+  // Sends pings from now on, and ends the connection when the server has gone (ConnectionLimits::keepalive).
+  void keep_alive();
   // Why the connection has ended.
   const Error& end_cause() const { return end_cause_; }
   // How many tokens it has sent.
@@ -155,6 +163,8 @@ class ClientCore : public FrameLink {
   bool stream_frame(const Frame& frame);
   Result<void> send_token();
   bool give_up(const Error& why, std::uint64_t culprit = 0);
+  void look_later();
+  void look_at_server();
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
   void on_hello() override { greet(); }
@@ -188,6 +198,8 @@ class ClientCore : public FrameLink {
   std::uint32_t tokens_sent_ = 0;
   Error end_cause_{Errc::closed, "the connection is closed"};
   DeadlineTimer deadlines_;
+  std::optional<ServerWatch> server_;  // once it is looked at
+  asio::steady_timer next_look_;  // cancelled with the calls: a closed client keeps no io_context running
 };
 
 }  // namespace weir::rpc

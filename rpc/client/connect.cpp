@@ -208,6 +208,7 @@ asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions opti
     if (Result<void> shown = core->present(options.token); !shown) co_return std::unexpected(shown.error());
   if (Result<void> met = co_await greeted(core, address, options.hello_timeout); !met)
     co_return std::unexpected(std::move(met.error()));
+  core->keep_alive();
   co_return Client(std::move(core), name_of(parsed->scheme), std::move(why_fallback));
 }
 
