@@ -156,7 +156,8 @@ bool Coordinator::step() {
   if (next == no_time) return look_around();
   if (next > now_) looks_in_vain_ = 0;
   if (next > longest_run) {
-    result_.ended_because = "the run reached 174 s of virtual time, the longest that there is";
+    result_.ended_because =
+        "the run reached 174 s of virtual time, the longest that there is\n" + where_everything_waits();
     return false;
   }
   if (next > progress_ + idle_limit && network == no_time && !will_go_on(arena_)) {

@@ -15,6 +15,7 @@ import unittest
 from virtual_time_test import SKIPPED, WEIR, pair, run, scenario
 
 BIN = os.path.dirname(WEIR)
+SCENARIOS = os.path.join(os.path.dirname(__file__), "../../twin/scenarios")
 SCENARIO = os.path.join(os.path.dirname(__file__), "../../twin/scenarios/eight-to-one.toml")
 
 
@@ -231,6 +232,35 @@ class TwoHosts(unittest.TestCase):
         out = alike(self.serve([f"{BIN}/weir-benchmark", "-h", "h1", "--rdma", "-t", "get", "-n", "2000", "-c", "4",
                                 "-q"]))  # the long report says how long others had the real processor
         self.assertIn("GET", out)
+
+
+class OthersPrograms(unittest.TestCase):
+    def test_open_mpi_runs_on_several_hosts(self):
+        program, shell = f"{BIN}/../tests/interop/mpi_exchange", f"{SCENARIOS}/remote_shell.py"
+        if shutil.which("mpirun") is None or not os.path.exists(program):
+            self.skipTest("no Open MPI, or no mpi_exchange")
+        for ranks in 2, 4:
+            with self.subTest(ranks=ranks):
+                hosts = [f"h{number}" for number in range(1, ranks + 1)]
+                mpirun = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--host", ",".join(hosts), "--mca", "plm_rsh_agent", shell,
+                          "--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
+                          "-x", "UCX_TLS=rc_v,self", program, "allreduce"]
+                text = 'name = "mpi"\n[[switch]]\nname = "s1"\nmodel = "generic-32m"\n'
+                for host in hosts:
+                    text += f'[[host]]\nname = "{host}"\n[[link]]\nbetween = ["{host}", "s1"]\nspeed = "100G"\ncable = "3m"\n'
+                for host in hosts[1:]:
+                    text += f'[[program]]\nhost = "{host}"\nstart = "0ms"\ncommand = {json.dumps([shell, "listen"])}\n'
+                out = alike(text + f'[[program]]\nhost = "h1"\nstart = "10ms"\ncommand = {json.dumps(mpirun)}\n')
+                self.assertIn(f"allreduce: {ranks} ranks, right", out)
+                self.assertRegex(out, r" [1-9]\d{3,} packets delivered")  # RDMA carried it
+
+    def test_redis_answers(self):
+        if shutil.which("redis-server") is None:
+            self.skipTest("no Redis")
+        serve = ["redis-server", "--save", "", "--protected-mode", "no", "--bind", "0.0.0.0", "--logfile", "/dev/null"]
+        ask = ["sh", "-c", "redis-cli -h h1 set key value; redis-benchmark -h h1 -t get -n 500 -c 4 -q >/dev/null; redis-cli -h h1 get key; "
+                           "redis-cli -h h1 shutdown nosave"]
+        self.assertIn("OK\nvalue\n", alike(commands(("h1", serve), ("h2", ask, 'start = "500ms"'))))
 
 
 class Faults(unittest.TestCase):

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -209,6 +210,16 @@ bool controlled() {
   if (attached.load(std::memory_order_acquire) != Attached::unknown) return false;
   attach();
   return own != nullptr;
+}
+
+int arena_descriptor() {
+  static const int found = [] {
+    constexpr std::string_view folder = "/proc/self/fd/";
+    const char* const path = ::secure_getenv(link::fabric::arena_variable);
+    return path != nullptr && std::string_view(path).starts_with(folder) ? std::atoi(path + folder.size())
+                                                                         : -1;
+  }();
+  return found;
 }
 
 Arena& arena() { return *shared; }

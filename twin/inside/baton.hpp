@@ -37,6 +37,10 @@ inline constexpr Ticks ticks_per_s = ticks_per_ns * 1'000'000'000;
 // first grant.
 bool controlled();
 
+// The descriptor through which programs that this one executes find the arena; -1: there is none. Many
+// programs close all they do not know before they execute another.
+int arena_descriptor();
+
 // Of this process; controlled() was true.
 Arena& arena();
 ProcessRecord& process();

@@ -438,6 +438,7 @@ int shutdown(int descriptor, int how) noexcept {
   return result;
 }
 int close(int descriptor) {
+  if (descriptor >= 0 && descriptor == arena_descriptor()) return errno = EBADF, -1;
   if (controlled()) {
     timer_closed(descriptor);
     if (descriptor == packets_descriptor) packets_descriptor = -1;
@@ -445,4 +446,13 @@ int close(int descriptor) {
   }
   return WEIR_NEXT(close)(descriptor);
 }
+int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if (controlled()) wrote();
+  const int kept = arena_descriptor();
+  const auto number = static_cast<unsigned>(kept);
+  if (kept < 0 || first > number || last < number) return WEIR_NEXT(close_range)(first, last, flags);
+  if (first < number && WEIR_NEXT(close_range)(first, number - 1, flags) != 0) return -1;
+  return last == number ? 0 : WEIR_NEXT(close_range)(number + 1, last, flags);
+}
+void closefrom(int first) noexcept { ::close_range(static_cast<unsigned>(std::max(first, 0)), ~0u, 0); }
 }
