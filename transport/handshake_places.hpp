@@ -31,10 +31,6 @@ class HandshakePlaces : public std::enable_shared_from_this<HandshakePlaces> {
   // How long a listener waits before it looks for room again.
   static constexpr std::chrono::milliseconds look_again{2};
 
-  // For a server that makes none leave (weir-server): a client that arrives while the places are crowded has
-  // less time for its handshake. Where they leave, being slow is no fault.
-  static constexpr std::chrono::seconds hurried{1};
-
   // One place, taken until it is destroyed or given back. It holds the places, so it may outlive the
   // listener.
   class Place {
@@ -71,7 +67,6 @@ class HandshakePlaces : public std::enable_shared_from_this<HandshakePlaces> {
     return !full() || handshakes_->make_room(Newcomers::Lack::place) != Newcomers::Room::none;
   }
   const std::shared_ptr<Newcomers>& handshakes() const { return handshakes_; }
-  bool crowded() const { return taken_ > most / 2; }
   std::size_t taken() const { return taken_; }
 
  private:

@@ -1,6 +1,6 @@
 // Clients that are not established yet: a TLS handshake is under way, or over RDMA no buffer has been
-// announced. tls-handshake-timeout limits how long that may take. A client that came over TLS while half of
-// the places for handshakes were taken has less time.
+// announced. tls-handshake-timeout limits how long that may take. Which of them leaves when others need its
+// place is not decided here but in transport/handshake_places.hpp and kv/core/strangers.hpp.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -26,8 +26,8 @@ class Handshakes {
   Handshakes(const Settings& settings, Find find, Close close)
       : settings_(settings), find_(std::move(find)), close_(std::move(close)) {}
 
-  // Notes a new client that is not established; `crowded`: half of the places for handshakes are taken.
-  void begin(std::uint64_t client, bool crowded, std::int64_t now_ms);
+  // Notes a new client that is not established.
+  void begin(std::uint64_t client, std::int64_t now_ms) { here_.push_back({client, now_ms}); }
   // The deadline of the next handshake; 0: none is in progress, or there is no limit.
   std::int64_t next_deadline_ms();
   void close_late(std::int64_t now_ms);
@@ -37,17 +37,14 @@ class Handshakes {
     std::uint64_t client;
     std::int64_t since_ms;
   };
-  // In order of arrival. A client that is established or gone by now leaves the row when
-  // it reaches the front.
-  using Row = std::deque<Waiting>;
 
-  const Connection* first_not_established(Row& row) const;
-  std::int64_t limit_ms(const Row& row) const;
+  const Connection* first_not_established();
 
   const Settings& settings_;
   const Find find_;
   const Close close_;
-  Row calm_, hurried_;
+  // In order of arrival. A client that is established or gone by now leaves when it reaches the front.
+  std::deque<Waiting> here_;
 };
 
 }  // namespace weir::kv

@@ -54,7 +54,7 @@ Opened<std::shared_ptr<TlsSettings>> load_tls(const transport::TlsFiles& files);
 // show one that one of these authorities signed.
 Opened<std::shared_ptr<TlsSettings>> load_tls_to_dial(const transport::TlsFiles& files);
 
-// Accepts only while one of `places` is free.
+// While all `places` are taken, one of the handshakes leaves for each client that comes.
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
                           const std::shared_ptr<transport::HandshakePlaces>& places,
                           const std::string& address, std::uint16_t port, const SocketOptions& options,

@@ -20,7 +20,8 @@ struct RdmaListenOptions {
 };
 
 // With `tls` the clients speak TLS inside the stream, and at most as many handshakes run at once as there are
-// `places`. "*" and "::*" are the wildcard addresses.
+// `places`: while all are taken, one leaves for each client that comes. "*" and "::*" are the wildcard
+// addresses.
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
                            const RdmaListenOptions& options, CurrentTls tls,
                            std::shared_ptr<transport::HandshakePlaces> places, Accept accept,

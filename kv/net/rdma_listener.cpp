@@ -40,7 +40,7 @@ class RdmaListener final : public Listener {
 
  private:
   void take_next() {
-    if (tls_ && places_->full()) return pause(transport::HandshakePlaces::look_again);
+    if (tls_ && !places_->has_room()) return pause(transport::HandshakePlaces::look_again);
     acceptor_.async_accept([this, alive = alive_](const std::error_code& error, rdma::Stream stream) {
       if (!*alive) return;
       if (error) return could_not_accept(error);
@@ -68,7 +68,9 @@ class RdmaListener final : public Listener {
   void pause(std::chrono::milliseconds time) {
     retry_.expires_after(time);
     retry_.async_wait([this, alive = alive_](const std::error_code& cancelled) {
-      if (*alive && !cancelled) take_next();
+      if (!*alive || cancelled) return;
+      take_next();
+      after_input_();  // a handshake may have left
     });
   }
 

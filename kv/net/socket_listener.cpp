@@ -15,8 +15,7 @@
 namespace weir::kv {
 
 SocketListener::SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port,
-                               Accepted accepted, Log log,
-                               std::shared_ptr<const transport::HandshakePlaces> places)
+                               Accepted accepted, Log log, std::shared_ptr<transport::HandshakePlaces> places)
     : poller_(poller),
       fd_(std::move(fd)),
       where_(std::move(where)),
@@ -33,7 +32,10 @@ SocketListener::~SocketListener() { poller_.remove(fd_.get()); }
 void SocketListener::ready(std::uint32_t) {
   constexpr int most_accepts = 1000;
   for (int i = 0; i < most_accepts; ++i) {
-    if (places_ && places_->full()) return pause(transport::HandshakePlaces::look_again);
+    const bool crowded = places_ && places_->full();
+    // After one has left, the others first read what has arrived.
+    if (crowded && i > 0) return pause(std::chrono::milliseconds(0));
+    if (crowded && !places_->has_room()) return pause(transport::HandshakePlaces::look_again);
     OwnedFd client(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client) {
       failing_ = false;

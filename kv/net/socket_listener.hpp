@@ -2,7 +2,8 @@
 //
 // If accept fails for lack of descriptors or memory, listening pauses for 100 ms instead of spinning on a
 // socket that stays readable; meanwhile clients wait in the backlog. Of consecutive failures only the first
-// is logged. Listening also pauses, for less time, while the maximum number of TLS handshakes runs.
+// is logged. While all places for TLS handshakes are taken, one client is accepted for each look of the loop,
+// for which one of the handshakes leaves (transport/handshake_places.hpp).
 #pragma once
 
 #include <sys/socket.h>
@@ -26,9 +27,9 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   // `accepted` gets each new socket, which is non-blocking and close-on-exec.
   using Accepted = std::function<void(OwnedFd)>;
 
-  // With `places`, accepts only while one of them is free.
+  // With `places`, accepts while one of them is free or can be made free.
   SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port, Accepted accepted,
-                 Log log, std::shared_ptr<const transport::HandshakePlaces> places = nullptr);
+                 Log log, std::shared_ptr<transport::HandshakePlaces> places = nullptr);
   ~SocketListener() override;
 
   std::string where() const override { return where_; }
@@ -46,7 +47,7 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   Accepted accepted_;
   Log log_;
   asio::steady_timer retry_;
-  std::shared_ptr<const transport::HandshakePlaces> places_;  // nullptr: no TLS
+  std::shared_ptr<transport::HandshakePlaces> places_;  // nullptr: no TLS
   bool failing_ = false;
   std::shared_ptr<bool> here_ = std::make_shared<bool>();
 };

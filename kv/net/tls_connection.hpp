@@ -10,6 +10,7 @@
 #include <asio/buffer.hpp>
 #include <asio/ssl.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "kv/net/socket_connection.hpp"
 #include "kv/net/tls_settings.hpp"
 #include "transport/handshake_places.hpp"
+#include "transport/handshake_progress.hpp"
 
 namespace weir::kv {
 
@@ -24,7 +26,8 @@ template <class Stream>
 class TlsConnection final : public Connection {
  public:
   // `after_input` runs after received bytes have been handled: the end of a round. `place` is given back
-  // when the handshake is over.
+  // when the handshake is over. Until then it may have to leave for another client's; the round then ends
+  // with what made it leave.
   TlsConnection(Stream stream, std::shared_ptr<TlsSettings> tls, SocketNames names,
                 std::function<void()> after_input, transport::HandshakePlaces::Place place = {})
       : tls_(std::move(tls)),
@@ -35,9 +38,13 @@ class TlsConnection final : public Connection {
 
   void start(Session& session) override {
     session_ = &session;
+    place_.may_leave(transport::source_of_peer(names_.peer),
+                     [this](transport::Newcomers::Lack) { return leave(); });
+    progress_.emplace(stream_.native_handle(), place_);
     ++under_way_;
     stream_.async_handshake(tls_->side(), [this](const std::error_code& error) {
       --under_way_;
+      progress_.reset();
       place_.give_back();
       if (error) {
         lose(error);
@@ -132,10 +139,17 @@ class TlsConnection final : public Connection {
     after_input();
   }
 
-  void lose(const std::error_code& error) {
+  transport::Newcomers::Room leave() {
+    place_.give_back();
+    lose("others need its place for their handshakes");
+    return transport::Newcomers::Room::now;
+  }
+
+  void lose(const std::error_code& error) { lose(error.message()); }
+  void lose(const std::string& why) {
     Session* session = session_;
     close();
-    if (session != nullptr) session->lost(error.message());
+    if (session != nullptr) session->lost(why);
   }
 
   std::shared_ptr<TlsSettings> tls_;
@@ -143,6 +157,7 @@ class TlsConnection final : public Connection {
   SocketNames names_;
   std::function<void()> after_input_;
   transport::HandshakePlaces::Place place_;
+  std::optional<transport::HandshakeProgress> progress_;  // while the handshake is under way
   Session* session_ = nullptr;
   bool ready_ = false;  // the handshake is over
   bool writing_ = false;

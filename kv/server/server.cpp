@@ -146,8 +146,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   }
   client.connection().start(client);
   if (!client.output.empty()) client.will_flush();
-  if (!client.connection().established())
-    handshakes_.begin(id, transports.handshake_places()->crowded(), steady_ms);
+  if (!client.connection().established()) handshakes_.begin(id, steady_ms);
   strangers.make_room(steady_ms);
   arm_timer();
 }

@@ -6,7 +6,9 @@
 #include <asio/read_until.hpp>
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
+#include <deque>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "tests/kv/certificates.hpp"
@@ -182,30 +184,92 @@ std::vector<WireClient> silent_clients(RunningServer& server, std::size_t count)
   return silent;
 }
 
-TEST(Tls, handshakes_under_way_are_limited_and_the_next_client_waits) {
-  constexpr std::size_t most = transport::HandshakePlaces::most;
+// A client that can stop in the middle of its handshake.
+class SlowClient {
+ public:
+  explicit SlowClient(WireClient line) : line_(std::move(line)) {
+    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(ssl_.get());
+  }
+  // Sends its greeting, and waits until the server answers it.
+  void greet() {
+    go_on();
+    take(line_.some());
+  }
+  // Takes what has come, and sends what follows. True: the handshake is over.
+  bool go_on() {
+    const bool over = SSL_do_handshake(ssl_.get()) == 1;
+    char bytes[4096];
+    for (int n; (n = BIO_read(SSL_get_wbio(ssl_.get()), bytes, sizeof bytes)) > 0;)
+      line_.send({bytes, static_cast<std::size_t>(n)});
+    return over;
+  }
+  std::string ping() {
+    while (!go_on()) take(line_.some());
+    SSL_write(ssl_.get(), "PING\r\n", 6);
+    go_on();
+    char reply[64];
+    int size = 0;
+    while ((size = SSL_read(ssl_.get(), reply, sizeof reply)) <= 0) take(line_.some());
+    return {reply, static_cast<std::size_t>(size)};
+  }
+  std::string until_closed() { return line_.until_closed(); }
+
+ private:
+  void take(const std::string& bytes) {
+    BIO_write(SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
+  }
+
+  WireClient line_;
+  asio::ssl::context context_ = client_context("client");
+  std::unique_ptr<SSL, decltype(&SSL_free)> ssl_{SSL_new(context_.native_handle()), &SSL_free};
+};
+
+constexpr std::size_t most_handshakes = transport::HandshakePlaces::most;
+
+TEST(Tls, silent_handshakes_leave_first) {
   RunningServer server(tls_settings());
-  std::vector<WireClient> silent = silent_clients(server, most);
-  await_clients(server, most);
-  const std::vector<WireClient> waiting = silent_clients(server, 20);
+  server.stop_clock();
+  std::vector<WireClient> silent = silent_clients(server, most_handshakes + 20);
   WireClient other = server.connect();
-  EXPECT_EQ(other.call({"PING"}), "+PONG\r\n") << "who does without TLS is not held up";
-  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), most + 1) << "nobody else was accepted";
-  silent.clear();
-  await_clients(server, 21);
+  EXPECT_EQ(other.call({"PING"}), "+PONG\r\n") << "a client without TLS is not held up";
+  EXPECT_EQ(TlsClient(tls_port(server), client_context("client")).line("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(silent.front().until_closed(), "");
+  EXPECT_TRUE(silent.back().quiet());
+  EXPECT_LE(server.run([](Server& s) { return s.clients.size(); }), most_handshakes + 2);
 }
 
-TEST(Tls, handshakes_that_begin_in_a_crowd_have_a_second) {
-  constexpr std::size_t calm = transport::HandshakePlaces::most / 2;
+TEST(Tls, handshakes_that_go_on_outlive_silent_ones) {
   RunningServer server(tls_settings());
-  const std::vector<WireClient> silent = silent_clients(server, calm);
-  await_clients(server, calm);
-  const std::vector<WireClient> in_a_crowd = silent_clients(server, calm);
-  await_clients(server, 2 * calm);
-  pass_ms(server, 1'100);
-  await_clients(server, calm);  // the others still have time
-  EXPECT_EQ(TlsClient(tls_port(server), client_context("client")).line("PING\r\n"), "+PONG\r\n")
-      << "and make room for others";
+  server.stop_clock();
+  SlowClient slow(WireClient::tcp(tls_port(server)));
+  slow.greet();
+  std::vector<WireClient> silent = silent_clients(server, 3 * most_handshakes);
+  EXPECT_EQ(silent[most_handshakes].until_closed(), "");
+  EXPECT_EQ(slow.ping(), "+PONG\r\n");
+}
+
+TEST(Tls, greetings_without_more_leave_too) {
+  RunningServer server(tls_settings());
+  server.stop_clock();
+  std::deque<SlowClient> greeted;
+  for (std::size_t i = 0; i < most_handshakes; ++i)
+    greeted.emplace_back(WireClient::tcp(tls_port(server))).greet();
+  EXPECT_EQ(TlsClient(tls_port(server), client_context("client")).line("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(greeted.front().until_closed(), "");
+}
+
+// Not even its greeting has come when those of another address want its place.
+TEST(Tls, handshakes_of_another_address_push_none_out) {
+  RunningServer server(tls_settings());
+  server.stop_clock();
+  SlowClient slow(WireClient::tcp_from(9, tls_port(server)));
+  await_clients(server, 1);
+  std::deque<SlowClient> greeted;
+  for (std::size_t i = 0; i < 2 * most_handshakes; ++i)
+    greeted.emplace_back(WireClient::tcp(tls_port(server))).greet();
+  EXPECT_EQ(greeted.front().until_closed(), "");
+  EXPECT_EQ(slow.ping(), "+PONG\r\n");
 }
 
 TEST(Tls, handshake_limit_is_a_setting_and_0_is_none) {

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -36,11 +37,18 @@ class WireClient {
     return WireClient(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof address);
   }
   static WireClient tcp(std::uint16_t port, in_addr host = {htonl(INADDR_LOOPBACK)}) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr = host;
-    return WireClient(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    const sockaddr_in address = ip(host, port);
+    return WireClient(AF_INET, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  // From another address of this host: 127.0.0.`number`.
+  static WireClient tcp_from(std::uint8_t number, std::uint16_t port) {
+    WireClient client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in own = ip({htonl(0x7f000000u + number)}, 0);
+    if (::bind(client.fd_, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0)
+      throw std::runtime_error("bind: " + std::string(std::strerror(errno)));
+    const sockaddr_in address = ip({htonl(INADDR_LOOPBACK)}, port);
+    client.connect(reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    return client;
   }
   // Takes over a connected socket.
   static WireClient adopted(int fd) { return WireClient(fd); }
@@ -98,6 +106,11 @@ class WireClient {
     buffer_.erase(0, size);
     return bytes;
   }
+  // What has arrived, at least a byte.
+  std::string some() {
+    if (buffer_.empty() && !receive()) throw std::runtime_error("the server closed the connection");
+    return std::exchange(buffer_, {});
+  }
   // Everything until the connection ends.
   std::string until_closed() {
     while (receive()) {
@@ -114,6 +127,17 @@ class WireClient {
   explicit WireClient(int fd) : fd_(fd) {}
   WireClient(int family, const sockaddr* address, socklen_t size)
       : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    connect(address, size);
+  }
+
+  static sockaddr_in ip(in_addr host, std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr = host;
+    return address;
+  }
+  void connect(const sockaddr* address, socklen_t size) {
     if (::connect(fd_, address, size) == 0) return;
     const std::string why = std::strerror(errno);
     close();
