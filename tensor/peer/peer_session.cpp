@@ -77,6 +77,7 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
     // If `out` does not fit the known metadata, ask without a destination: the hub may have changed them.
     if (known->second.metadata != nullptr && make_room(asked, known->second.metadata)) {
       const Result<wire::Memory> to = link_->expect(asked.index, asked.fetched.data);
+      if (!to && !link_->is_up()) return;  // on_end() follows, and says why
       if (!to) return finish(fetch, to.error());
       request.to = *to;
       request.metadata_id = asked.metadata_id = known->second.metadata_id;
@@ -241,6 +242,7 @@ void PeerSession::ask_again(Fetch& fetch) {
 // The hub still holds the version for us, so the slot stays in use until it has answered the CANCEL. The
 // caller need not wait for that: no memory of its is expected any more.
 void PeerSession::give_up(Fetch& fetch, Error why) {
+  if (!link_->is_up()) return;  // on_end() follows, and says why
   fetch.stage = Fetch::Stage::asked_data;
   fetch.cancelled = true;
   link_->forget(fetch.index);
