@@ -133,13 +133,74 @@ std::optional<Json> read(MsgpackReader& from, int keys_around) {
 
 }  // namespace
 
-Json parse_no_deeper(std::string_view text, int deepest) {
-  return Json::parse(text, [deepest](int depth, Json::parse_event_t event, Json&) {
-    const bool begins =
-        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
-    if (begins && depth >= deepest) throw TooDeep();
+namespace {
+
+// Builds a value from what the parser reports, as Json::parse() does with a callback, which however looks at
+// all elements of an array for each object in it, and at all members of an object for each key.
+class Builder {
+ public:
+  explicit Builder(int deepest) : deepest_(static_cast<std::size_t>(deepest)) {}
+  Json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(Json::number_integer_t value) { return add(value); }
+  bool number_unsigned(Json::number_unsigned_t value) { return add(value); }
+  bool number_float(Json::number_float_t value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(Json::binary_t& value) { return add(std::move(value)); }
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& name) {
+    auto& members = open_.back().value->get_ref<Json::object_t&>();
+    const auto [known, is_new] = open_.back().place_of.try_emplace(name, members.size());
+    if (is_new) members.emplace_back(name, Json());
+    member_ = &std::next(members.begin(), static_cast<std::ptrdiff_t>(known->second))->second;
     return true;
-  });
+  }
+  template <class Exception>
+  bool parse_error(std::size_t, const std::string&, const Exception& error) {
+    throw error;
+  }
+
+ private:
+  // Its value stays where it is while it is open: nothing is added to what is around it.
+  struct Open {
+    Json* value;
+    std::unordered_map<std::string, std::size_t, hash::Keyed> place_of;  // of an object's keys
+  };
+
+  Json* place(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    Json& around = *open_.back().value;
+    if (around.is_object()) return &(*member_ = std::move(value));
+    return &around.get_ref<Json::array_t&>().emplace_back(std::move(value));
+  }
+  bool add(Json value) { return place(std::move(value)) != nullptr; }
+  bool open(Json value) {
+    if (open_.size() >= deepest_) throw TooDeep();
+    open_.push_back({place(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const std::size_t deepest_;
+  Json root_;
+  std::vector<Open> open_;
+  Json* member_ = nullptr;  // of the object that is open, for the key that came last
+};
+
+}  // namespace
+
+Json parse_no_deeper(std::string_view text, int deepest) {
+  Builder builder(deepest);
+  Json::sax_parse(text, &builder);
+  return builder.take();
 }
 
 std::vector<std::byte> pack(const Json& value) {

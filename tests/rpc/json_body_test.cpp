@@ -83,6 +83,22 @@ TEST(RpcArguments, that_nest_too_deeply_are_refused) {
   }
 }
 
+// Looking at all elements for each one, or at all keys, would not end within the test's time.
+TEST(RpcArguments, of_many_parts_are_read_in_one_pass) {
+  std::string objects("[["), keys("[{");
+  for (int i = 0; i < 300'000; ++i) objects += i == 0 ? "{}" : ",{}";
+  for (int i = 0; i < 200'000; ++i)
+    keys.append(i == 0 ? "\"" : ",\"")
+        .append(std::to_string(i % 199'999))
+        .append("\":")
+        .append(i < 199'999 ? "1" : "2");
+  EXPECT_TRUE(body_from_json(objects + "]]", "([any]) -> nil"));
+  const auto body = body_from_json(keys + "}]", "({str: i32}) -> nil");
+  ASSERT_TRUE(body);
+  const auto shown = json_from_body(*body, "", BodyOf::item);  // the last of two equal keys counts
+  EXPECT_THAT(shown.value_or(""), testing::StartsWith(R"([{"0":2,"1":1,)"));
+}
+
 TEST(RpcArguments, of_which_a_key_nests_too_deeply_keep_it_as_text) {
   for (const std::size_t depth : {65u, 1'000'000u}) {
     const std::string key = std::string(depth, '[') + std::string(depth, ']');
