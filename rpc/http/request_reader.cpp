@@ -99,17 +99,33 @@ void RequestReader::refuse(unsigned status, std::string why) {
   fault_ = {status, std::move(why)};
 }
 
-// So that it does not matter how a head is cut: the parser would judge a part of it by another error.
-bool RequestReader::head_is_whole(std::string_view bytes) {
+// Bytes of the head that begins `bytes`; 0 if its end is not among them. The parser gets all of a head and
+// nothing behind it: it would judge a part, or a head that ends in its first line, by what else is there.
+std::size_t RequestReader::head_bytes(std::string_view bytes) {
   constexpr std::string_view end = "\r\n\r\n";
-  const bool whole = bytes.find(end, looked_at_) != bytes.npos;
+  const std::size_t at = bytes.find(end, looked_at_);
   looked_at_ = bytes.size() - std::min(bytes.size(), end.size() - 1);
-  return whole || bytes.size() >= limits_.head_bytes;
+  return at == bytes.npos ? 0 : at + end.size();
 }
 
-std::size_t RequestReader::take(std::string_view bytes) {
-  if (state_ == State::whole || state_ == State::broken || bytes.empty()) return 0;
-  if (state_ == State::head && !head_is_whole(bytes)) return 0;
+std::size_t RequestReader::take_head(std::string_view bytes) {
+  const std::size_t size = head_bytes(bytes);
+  if (size > limits_.head_bytes || (size == 0 && bytes.size() >= limits_.head_bytes))
+    return refuse(431, "the head of a request may have " + std::to_string(limits_.head_bytes) + " bytes"), 0;
+  if (size == 0) return 0;
+  const std::size_t taken = parse(bytes.substr(0, size));
+  if (state_ == State::broken) return 0;
+  const auto& coding = head_[Field::transfer_encoding];
+  if (coding && !beast::iequals({coding->data(), coding->size()}, "chunked"))
+    return refuse(501, "the only transfer coding here is chunked"), 0;
+  if (!parser_->is_header_done()) return refuse(400, "this is no HTTP/1.1 request: it ends in its head"), 0;
+  head_.keep_alive = parser_->keep_alive() && !head_.version_1_0;
+  head_.has_body = !parser_->is_done();
+  state_ = State::body;
+  return taken;
+}
+
+std::size_t RequestReader::parse(std::string_view bytes) {
   beast::error_code error;
   const std::size_t taken = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
   if (!parser_->twice_.empty())
@@ -118,18 +134,17 @@ std::size_t RequestReader::take(std::string_view bytes) {
     const Fault why = fault_of(error, limits_);
     return refuse(why.status, why.why), 0;
   }
+  return taken;
+}
+
+std::size_t RequestReader::take(std::string_view bytes) {
+  if (state_ == State::whole || state_ == State::broken || bytes.empty()) return 0;
+  const std::size_t taken = state_ == State::head ? take_head(bytes) : parse(bytes);
+  if (state_ != State::body) return taken;
   // Of a chunk header, or a trailer, whose end does not come.
   if (taken == 0 && bytes.size() >= limits_.head_bytes)
     return refuse(431, "more than " + std::to_string(limits_.head_bytes) + " bytes without an end of line"),
            0;
-  if (state_ == State::head && parser_->is_header_done()) {
-    const auto& coding = head_[Field::transfer_encoding];
-    if (coding && !beast::iequals({coding->data(), coding->size()}, "chunked"))
-      return refuse(501, "the only transfer coding here is chunked"), 0;
-    head_.keep_alive = parser_->keep_alive() && !head_.version_1_0;
-    head_.has_body = !parser_->is_done();
-    state_ = State::body;
-  }
   if (parser_->is_done()) state_ = State::whole;
   return taken;
 }

@@ -75,7 +75,9 @@ class RequestReader {
   class Parser;
   friend class Parser;
   void refuse(unsigned status, std::string why);
-  bool head_is_whole(std::string_view bytes);
+  std::size_t head_bytes(std::string_view bytes);
+  std::size_t take_head(std::string_view bytes);
+  std::size_t parse(std::string_view bytes);
 
   const Limits limits_;
   State state_ = State::head;
