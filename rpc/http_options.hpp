@@ -14,9 +14,9 @@
 namespace weir::rpc {
 
 struct HttpOptions {
-  std::uint32_t max_head_bytes = 16 << 10;  // request line and fields
-  std::uint32_t max_body_bytes = 1 << 20;   // JSON, which takes some thirty times its size while it is read
-  std::uint32_t max_reply_bytes = 4 << 20;  // of a result, before it becomes JSON
+  std::uint32_t max_head_bytes = 16 << 10;   // request line and fields
+  std::uint32_t max_body_bytes = 256 << 10;  // JSON; while it is read it takes up to 85 times its size
+  std::uint32_t max_reply_bytes = 4 << 20;   // of a result, before it becomes JSON
   // Of a request without the field weir-timeout.
   std::chrono::milliseconds timeout{30'000};
   // Pages that may call from a browser, as "https://shop.example". Other requests with the field Origin are
