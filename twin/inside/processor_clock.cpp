@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "twin/inside/clocks.hpp"
 #include "twin/inside/held_signals.hpp"
@@ -96,6 +97,12 @@ void keep_fault_signal(sigset_t& set) {
 
 bool is_cpuinfo(const char* path) { return path != nullptr && std::strcmp(path, "/proc/cpuinfo") == 0; }
 
+// How long a thread had the real processor, and waited for it: there is no such time here.
+bool is_schedstat(const char* path) {
+  return path != nullptr && std::string_view(path).starts_with("/proc/") &&
+         std::string_view(path).ends_with("/schedstat");
+}
+
 // The file as it is, with the speed that the counter has here.
 int open_cpuinfo() {
   const Outside direct;
@@ -120,6 +127,14 @@ int open_cpuinfo() {
     return -1;
   }
   return made;
+}
+
+bool is_ours(const char* path) { return (is_cpuinfo(path) || is_schedstat(path)) && controlled(); }
+
+FILE* open_ours(const char* path, const char* mode) {
+  errno = ENOENT;
+  const int file = is_schedstat(path) ? -1 : open_cpuinfo();
+  return file < 0 ? nullptr : ::fdopen(file, mode);
 }
 
 constexpr std::array<unsigned char, 4> shift_of_upper_half{0x48, 0xc1, 0xe2, 0x20};  // shl $32, %rdx
@@ -236,8 +251,10 @@ int pthread_sigmask(int how, const sigset_t* wanted, sigset_t* before) noexcept 
 }
 
 FILE* fopen(const char* path, const char* mode) {
-  if (!is_cpuinfo(path) || !controlled()) return WEIR_NEXT(fopen)(path, mode);
-  const int file = open_cpuinfo();
-  return file < 0 ? nullptr : ::fdopen(file, mode);
+  return is_ours(path) ? open_ours(path, mode) : WEIR_NEXT(fopen)(path, mode);
+}
+
+FILE* fopen64(const char* path, const char* mode) {
+  return is_ours(path) ? open_ours(path, mode) : WEIR_NEXT(fopen64)(path, mode);
 }
 }
