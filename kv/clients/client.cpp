@@ -56,11 +56,27 @@ void Client::refresh_time() const {
 }
 
 void Client::become_stranger() {
-  if (stranger_ == 0) stranger_ = server_.strangers.enter(*this, server_.steady_ms);
+  if (lacks_.password != 0) return;
+  lacks_.password = server_.strangers.enter(*this, Strangers::Lacks::password, connection_->peer_address(),
+                                            server_.steady_ms);
 }
 
 void Client::let_in() {
-  if (stranger_ != 0) server_.strangers.leave(std::exchange(stranger_, 0));
+  Strangers& all = server_.strangers;
+  if (lacks_.password != 0) all.leave(Strangers::Lacks::password, std::exchange(lacks_.password, 0));
+  if (lacks_.request != 0) all.leave(Strangers::Lacks::request, std::exchange(lacks_.request, 0));
+}
+
+void Client::owe_request() {
+  if (!authenticated()) return;
+  lacks_.request = server_.strangers.enter(*this, Strangers::Lacks::request, connection_->peer_address(),
+                                           server_.steady_ms);
+}
+
+void Client::heard() {
+  if (!std::exchange(lacks_.bytes, false)) return;
+  if (lacks_.password != 0) server_.strangers.sent(Strangers::Lacks::password, lacks_.password);
+  if (lacks_.request != 0) server_.strangers.sent(Strangers::Lacks::request, lacks_.request);
 }
 
 void Client::recount() {
@@ -111,6 +127,7 @@ void Client::received(std::span<const char> bytes) {
   std::string_view input(bytes.data(), bytes.size());
   server_.refresh_time();
   active_ms = server_.steady_ms;
+  heard();
   server_.stats.bytes_in += input.size();
   if (!input_.wanted().empty()) {
     input_.take_wanted(input);
@@ -186,6 +203,7 @@ void Client::process(std::string_view fresh) {
       refuse(input_.error());
       break;
     }
+    if (lacks_.request != 0) let_in();
     if (!input_.arguments().empty() && !host_.execute(*this, input_.arguments())) {
       input_.wait(ClientInput::Waits::for_turn);
       break;

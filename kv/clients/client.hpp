@@ -82,6 +82,13 @@ struct ClientLimits {
   std::size_t query;    // above this much request data, whole and partial, it is closed
 };
 
+// What the client has not shown yet: its numbers among Strangers; 0: it has.
+struct Lacks {
+  std::uint64_t password = 0;
+  std::uint64_t request = 0;
+  bool bytes = true;  // it has sent nothing
+};
+
 enum class Replies : std::uint8_t { on, off, skip_next, skipping };
 
 class Client final : public Session {
@@ -134,9 +141,11 @@ class Client final : public Session {
   void refresh_time() const;
 
   // Whether it has given its user's password, or needed none when it connected.
-  bool authenticated() const { return stranger_ == 0; }
+  bool authenticated() const { return lacks_.password == 0; }
   void become_stranger();
   void let_in();
+  // It has a seat, and until its first request may have to leave for another client (Strangers).
+  void owe_request();
 
   // Adjusts the client's share of the memory limit for all strangers; closes the client if
   // the limit is exceeded.
@@ -186,6 +195,7 @@ class Client final : public Session {
   bool stalled() const { return input_.waits() == ClientInput::Waits::for_output; }
   // Whole requests wait, and are executed without the client sending more.
   bool behind() const { return stalled() || input_.waits() == ClientInput::Waits::for_others; }
+  void heard();
   void end_turn();
   bool refuse_too_much();
   ClientLimits limits() const;
@@ -198,7 +208,7 @@ class Client final : public Session {
   std::uint64_t id_;
   std::unique_ptr<Connection> connection_;
   ClientInput input_;
-  std::uint64_t stranger_ = 0;      // its number among all Strangers; 0: not a stranger
+  Lacks lacks_;
   std::size_t charged_bytes_ = 0;   // its share of Strangers::bytes
   std::size_t budgeted_bytes_ = 0;  // its share of ClientBudget
   bool half_closed_ = false;        // it sends no more: see peer_ended()

@@ -1,47 +1,57 @@
-// Clients that have not given the password yet, and when they connected.
+// Clients that hold a seat and have not shown yet that they are clients: they have not given the password,
+// or, where none is needed, have asked for nothing.
 //
-// Every client is a stranger from connecting until AUTH, and again after RESET. Meanwhile it holds a seat, so
-// its time is limited (auth-timeout). If strangers hold half of all seats, the oldest one makes room for the
-// next. Client::charge() limits the memory of strangers.
+// Connecting costs nothing, so they must not keep others out. When all seats are taken and another client
+// comes, one of them leaves, by the rule of waiting/shares.hpp: of the address with the most, one that has
+// sent nothing before one that has sent something, and the oldest of these.
+//
+// Every client lacks the password from connecting until AUTH, and again after RESET. Its time is limited
+// (auth-timeout), and if such clients hold half of all seats, one of them leaves even while others are free.
+// Client::charge() limits their memory.
+//
+// Threading: the server's one thread.
 #pragma once
-
-#include <absl/container/btree_map.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kv/settings/settings.hpp"
+#include "waiting/shares.hpp"
 
 namespace weir::kv {
 
 class Client;
 
-// Not thread-safe: the server's loop uses it.
 class Strangers {
  public:
-  // Closes a client, which then calls leave(); the reason is for the log.
+  // Closes a client, which then leaves; the reason is for the log.
   using Close = std::function<void(Client&, const std::string& why)>;
+  enum class Lacks : std::uint8_t { password, request };
 
   Strangers(const Settings& settings, Close close) : settings_(settings), close_(std::move(close)) {}
 
-  // Returns the number under which leave() finds it; never 0.
-  std::uint64_t enter(Client& client, std::int64_t now_ms) {
-    here_.emplace(++entered_, Stranger{&client, now_ms});
-    return entered_;
-  }
-  void leave(std::uint64_t number) { here_.erase(number); }
+  // Returns the number under which it is found among those that lack the same; never 0. `peer` is its address
+  // and port.
+  std::uint64_t enter(Client& client, Lacks what, std::string_view peer, std::int64_t now_ms);
+  void leave(Lacks what, std::uint64_t number) { those(what).leave(number); }
+  // It has sent its first bytes.
+  void sent(Lacks what, std::uint64_t number) { those(what).move_on(number); }
 
-  std::size_t size() const { return here_.size(); }
-  // The deadline for the oldest stranger to give the password; 0: there is none, or no limit.
+  // Those that lack the password.
+  std::size_t size() const { return unknown_.size(); }
+  // The deadline for the oldest of these to give it; 0: there is none, or no limit.
   std::int64_t next_deadline_ms() const;
   void close_late(std::int64_t now_ms);
-  // Closes the oldest while strangers hold more than half of all seats.
+  // Closes one of these after the other while they hold more than half of all seats.
   void make_room(std::int64_t now_ms);
+  // Closes one for a client that finds all seats taken. False: there is none.
+  bool make_seat();
 
-  // The bytes held by all strangers together, and their limit.
+  // The bytes held by all that lack the password, and their limit.
   std::size_t bytes = 0;
   std::size_t most_bytes = 64u << 20;
 
@@ -50,13 +60,13 @@ class Strangers {
     Client* client;
     std::int64_t since_ms;
   };
+  using Shares = waiting::Shares<std::string, Stranger>;
 
-  const Stranger& oldest() const { return here_.begin()->second; }
+  Shares& those(Lacks what) { return what == Lacks::password ? unknown_ : silent_; }
 
   const Settings& settings_;
   const Close close_;
-  absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in order of arrival
-  std::uint64_t entered_ = 0;
+  Shares unknown_, silent_;
 };
 
 }  // namespace weir::kv

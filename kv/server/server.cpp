@@ -121,7 +121,8 @@ bool Server::protects_from(const Connection& connection) const {
 
 void Server::accept(std::unique_ptr<Connection> connection) {
   const auto limit = static_cast<std::size_t>(settings.maxclients);
-  if (clients.size() >= limit + refusals_at_once) {
+  const bool full = clients.size() >= limit && !strangers.make_seat();
+  if (full && clients.size() >= limit + refusals_at_once) {
     ++stats.rejected;
     return connection->close();
   }
@@ -131,7 +132,6 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   Client& client = *owned;
   client.created_ms = client.active_ms = steady_ms;
   access.reset(client);
-  const bool full = clients.size() >= limit;
   clients.emplace(id, std::move(owned));
   if (full) {
     ++stats.rejected;
@@ -143,6 +143,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
     client.close_after_reply = true;
   } else {
     ++stats.connections;
+    client.owe_request();
   }
   client.connection().start(client);
   if (!client.output.empty()) client.will_flush();

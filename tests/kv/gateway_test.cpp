@@ -59,6 +59,20 @@ TEST(Gateway, ends_a_client_that_sends_no_request_behind_the_replies_before) {
   EXPECT_EQ(gateway.client.until_closed(), bulk("one") + "-ERR Protocol error: expected '$', got 'x'\r\n");
 }
 
+TEST(Gateway, has_seats_for_clients_that_ask_however_many_are_silent) {
+  Settings few;
+  few.maxclients = 3;
+  Gateway gateway(few);
+  gateway.first.answers(always(bulk("one")));
+  EXPECT_EQ(gateway.client.call({"GET", "hello"}), bulk("one"));
+  for (int i = 0; i < 10; ++i) {
+    const WireClient silent = gateway.server.connect(), another = gateway.server.connect();
+    WireClient asks = gateway.server.connect();
+    EXPECT_EQ(asks.call({"GET", "hello"}), bulk("one"));
+  }
+  EXPECT_EQ(gateway.client.call({"GET", "hello"}), bulk("one"));
+}
+
 TEST(Gateway, follows_a_slot_that_moved) {
   Gateway gateway;
   gateway.first.answers([&](const FakeNode::Words& words) {

@@ -137,5 +137,69 @@ TEST(Strangers, that_come_all_at_once_have_a_second_each) {
   for (WireClient& client : crowd) EXPECT_EQ(client.call({"AUTH", "secret"}), "+OK\r\n");
 }
 
+// Full servers: which client leaves for the next one.
+struct SeatCase {
+  const char* name;
+  bool password;
+  const char*
+      events;  // a number: a client comes from that address; a lower-case letter: client a, b, ... sends
+  const char* leave;  // who is gone then: one for each client that came while four were there
+};
+class Seats : public ::testing::TestWithParam<SeatCase> {};
+
+TEST_P(Seats, are_given_up_by_the_silent_ones_of_the_address_with_the_most) {
+  Settings settings = GetParam().password ? with_password() : quiet_settings();
+  settings.port = any_port;
+  settings.maxclients = 4;
+  RunningServer server(settings);
+  server.stop_clock();
+  const std::uint16_t port = server.run([](Server& s) { return s.port("tcp"); });
+  std::vector<WireClient> all;
+  std::vector<std::uint64_t> numbers{0};  // of no client
+  std::uint64_t bytes = 0;
+  for (const char event : std::string_view(GetParam().events)) {
+    if (event >= 'a') {
+      all[static_cast<std::size_t>(event - 'a')].send("*");
+      ++bytes;
+      while (server.run([](Server& s) { return s.stats.bytes_in; }) != bytes) std::this_thread::yield();
+      continue;
+    }
+    all.push_back(WireClient::tcp_from(static_cast<std::uint8_t>(event - '0'), port));
+    const auto newest = [](Server& s) { return s.clients.empty() ? 0 : s.clients.rbegin()->first; };
+    while (server.run(newest) == numbers.back()) std::this_thread::yield();
+    numbers.push_back(server.run(newest));
+  }
+  std::string left;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!server.run([&](Server& s) { return s.clients.contains(numbers[i + 1]); }))
+      left += static_cast<char>('a' + i);
+  EXPECT_EQ(left, GetParam().leave);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Seats,
+    ::testing::Values(SeatCase{"oldest_of_one_address", false, "11111", "a"},
+                      SeatCase{"of_the_address_with_the_most", false, "12222", "b"},
+                      SeatCase{"of_the_address_with_the_most_again", false, "122223", "bc"},
+                      SeatCase{"silent_before_one_that_speaks", false, "11a1b11", "c"},
+                      SeatCase{"without_the_password_too", true, "12222", "b"},
+                      SeatCase{"silent_before_one_that_speaks_without_the_password", true, "11a111", "b"}),
+    [](const auto& instance) { return instance.param.name; });
+
+TEST(Seats, are_kept_by_clients_that_have_asked) {
+  Settings settings = quiet_settings();
+  settings.maxclients = 3;
+  RunningServer server(settings);
+  WireClient first = server.connect(), second = server.connect();
+  EXPECT_EQ(first.call({"PING"}), "+PONG\r\n");
+  EXPECT_EQ(second.call({"PING"}), "+PONG\r\n");
+  for (int i = 0; i < 20; ++i) {
+    const WireClient silent = server.connect(), another = server.connect();
+    WireClient asks = server.connect();
+    EXPECT_EQ(asks.call({"PING"}), "+PONG\r\n");
+  }
+  EXPECT_EQ(first.call({"PING"}), "+PONG\r\n");
+  EXPECT_EQ(second.call({"PING"}), "+PONG\r\n");
+}
+
 }  // namespace
 }  // namespace weir::kv::testing
