@@ -107,6 +107,11 @@ std::expected<RunResult, std::string> Coordinator::run() {
   return std::move(result_);
 }
 
+void Coordinator::stop_at(Ticks time, std::function<void(const std::string&)> stopped) {
+  stop_at_ = time;
+  stopped_ = std::move(stopped);
+}
+
 // One after the other, so that their records and process numbers are the same in every run.
 std::expected<void, std::string> Coordinator::start_programs() {
   for (std::uint32_t i = 0; i < scenario_.programs.size(); ++i) {
@@ -154,6 +159,10 @@ bool Coordinator::step() {
   const Ticks next = std::max(now_, std::min(network, turn ? turn->at : no_time));
   if (next > now_ && look_at_kernel(now_)) return true;  // not every write is counted
   if (next == no_time) return look_around();
+  if (next >= stop_at_) {
+    stop_for_debugger();
+    return result_.ended_because.empty();
+  }
   if (next > now_) looks_in_vain_ = 0;
   if (next > longest_run) {
     result_.ended_because =
@@ -165,7 +174,7 @@ bool Coordinator::step() {
     return false;
   }
   if (network <= next) {
-    advance_network(turn ? turn->at : no_time);
+    advance_network(std::min(stop_at_, turn ? turn->at : no_time));
     return true;
   }
   now_ = next;
@@ -190,7 +199,7 @@ void Coordinator::advance_network(Ticks until) {
 void Coordinator::grant(const Turn& turn, Ticks network_next) {
   ThreadRecord& thread = arena_.threads[turn.thread];
   thread.local = std::max(read_once(thread.local), now_);
-  thread.horizon = std::min(network_next, turn.next);
+  thread.horizon = std::min({network_next, turn.next, stop_at_});
   thread.look_at = no_time;
   thread.worked = 0;
   ++result_.grants;
@@ -280,6 +289,20 @@ bool Coordinator::look_at_kernel(Ticks at) {
     any = true;
   }
   return any;
+}
+
+// A process has one tracer, so those that we hold are let go: they spin, or sleep, while all else stands.
+void Coordinator::stop_for_debugger() {
+  now_ = std::max(now_, std::exchange(stop_at_, no_time));
+  const std::string text = where_everything_waits();
+  for (auto& [thread, held] : held_) held = {};
+  stopped_(text);
+  for (auto& [thread, held] : held_) {
+    const auto until = Real::now() + start_limit;
+    while (!held && Real::now() < until && (signal_ == nullptr || *signal_ == 0))
+      held = hold(arena_.threads[thread]);
+    if (!held) result_.ended_because = describe(thread) + " did not go on where it was stopped";
+  }
 }
 
 void Coordinator::after(ThreadRecord& thread) {

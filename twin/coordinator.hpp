@@ -51,6 +51,9 @@ class Coordinator {
 
   // The run ends when that becomes something else than 0, from a signal handler.
   void end_when(const volatile std::sig_atomic_t& signal) { signal_ = &signal; }
+  // At that virtual time `stopped` is called once, with what every thread waits for, and the number of its
+  // process on this machine. The run goes on when it returns; until then debuggers may attach.
+  void stop_at(Ticks time, std::function<void(const std::string&)> stopped);
   // Starts the programs, and returns when they have ended, or cannot go on. The error is text to print.
   std::expected<RunResult, std::string> run();
 
@@ -68,6 +71,7 @@ class Coordinator {
   void grant(const Turn& turn, Ticks network_next);
   bool wait_for_baton(link::fabric::ThreadRecord& thread);
   void after(link::fabric::ThreadRecord& thread);
+  void stop_for_debugger();
   Held hold(const link::fabric::ThreadRecord& thread) const;
   bool look_at_kernel(Ticks at);
   bool waits_unasked(link::fabric::ThreadRecord& thread);
@@ -92,6 +96,8 @@ class Coordinator {
   RunResult result_;
   std::map<std::uint32_t, Held> held_;  // by thread
   const volatile std::sig_atomic_t* signal_ = nullptr;
+  Ticks stop_at_ = link::fabric::no_time;
+  std::function<void(const std::string&)> stopped_;
   Ticks now_ = 0;
   Ticks progress_ = 0;  // when something last happened that was more than looking
   std::uint32_t written_ = 0, killed_ = 0;

@@ -285,6 +285,7 @@ std::expected<Outcome, std::string> run_once(const Scenario& scenario, const Run
         });
   Coordinator coordinator(arena, network, *processes, scenario);
   coordinator.end_when(came);
+  coordinator.stop_at(options.stop_at, options.stopped);
   auto run = coordinator.run();
   if (!run) return std::unexpected(run.error());
   outcome.run = std::move(*run);

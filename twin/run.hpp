@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct RunOptions {
   std::uint64_t seed = 1;
   std::string captures;  // folder for the packets of every port; empty: none
   bool report = false;   // makes Outcome::report
+  // Where the run stops once, and what is called then with a line for each thread (Coordinator::stop_at).
+  Ticks stop_at = link::fabric::no_time;
+  std::function<void(const std::string&)> stopped = {};
 };
 
 std::expected<Outcome, std::string> run_once(const Scenario& scenario, const RunOptions& options);

@@ -59,6 +59,7 @@ complete -c weir -r -n '__fish_seen_subcommand_from fabric' -l faults -d 'file o
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l fault -d 'one fault'
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l host -d 'the host for run'
 complete -c weir -f -n '__fish_seen_subcommand_from fabric' -l verify -d 'run the scenario twice'
+complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l stop-at -d 'stop there for a debugger'
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l seed -d 'seed of the scenario'
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l seeds -d 'seeds for test'
 complete -c weir -r -n '__fish_seen_subcommand_from fabric' -l report -d 'page with pictures'

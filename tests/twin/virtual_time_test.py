@@ -58,7 +58,7 @@ def run(text, *options, status=0):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([WEIR, "fabric", "run", *options, file.name], capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run([WEIR, "fabric", "run", *options, file.name], capture_output=True, text=True, timeout=SECONDS, input="\n")
     if REFUSED in done.stderr:
         sys.exit(SKIPPED)
     if done.returncode != status:

@@ -292,6 +292,13 @@ class WhatDoesNotGoOn(unittest.TestCase):
                       r"on h2, .* waits for the kernel in read of descriptor \d+ \(pipe:\[\d+\]\) since"):
             self.assertRegex(out, waits)
 
+    def test_a_run_stops_for_a_debugger(self):
+        text = commands(("h1", ["ib_write_lat", "-n", "20"]), ("h2", ["ib_write_lat", "-n", "20", "h1"]))
+        out = run(text, "--stop-at", "234.2ms")
+        self.assertRegex(out, r"^stopped at 234200\.000 us of virtual time")
+        self.assertRegex(out, r"(?m)^  ib_write_lat on h1, process \d+, thread \d+: waits for memory to change in a loop of \d+ instructions since ")
+        self.assertEqual(*[re.search("fingerprint (.*)", each)[1] for each in (out, run(text))])
+
 
 class Seeds(unittest.TestCase):
     def try_seeds(self, text, *options):

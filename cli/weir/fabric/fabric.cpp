@@ -12,7 +12,7 @@ constexpr std::string_view fabric_help = R"(Usage: weir fabric up [OPTIONS] NETW
        weir fabric up [OPTIONS] --hosts N
        weir fabric run --host HOST [OPTIONS OF weir run] [--] COMMAND [ARG...]
        weir fabric run [--verify] [--seed N] [--pcap DIR] [--report FILE.html]
-                       SCENARIO.toml
+                       [--stop-at TIME] SCENARIO.toml
        weir fabric test [--seeds 1..N] SCENARIO.toml
        weir fabric ssh [--fabric NAME] HOST [COMMAND...]
        weir fabric list [--json] [NAME]
@@ -67,6 +67,8 @@ Options:
   --verify       run the scenario twice, and say what differs first
   --seed N       seed of the scenario's random numbers (default: the file's)
   --report FILE  write a page with pictures of the run's queues, pauses and ports, as weir sim does
+  --stop-at TIME stop the scenario at that virtual time (12.5ms), print the numbers of its processes and what each
+                 thread waits for, and keep them for a debugger until Enter or Ctrl-C
   --seeds A..B   seeds for test, both included (default 1..10)
   --fabric NAME  which network, if there are several
   --interval SECONDS

@@ -1,4 +1,7 @@
 // `weir fabric run SCENARIO.toml`: real programs across a simulated network, in virtual time.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +13,7 @@
 #include "cli/weir/command.hpp"
 #include "cli/weir/fabric/fabric_command.hpp"
 #include "cli/weir/launch/launch.hpp"
+#include "fabric/topology/quantity.hpp"
 #include "twin/run.hpp"
 
 namespace weir::command {
@@ -52,13 +56,33 @@ std::expected<std::string, int> weir_beside(std::string_view command) {
       complain(command, "the program weir is not beside this one; build or install both", fabric_failed));
 }
 
+// Until a line is read, which lets the run go on, or a signal comes. Without a terminal: only the signal.
+void wait_for_line() {
+  for (;;) {
+    char c = 0;
+    const ssize_t got = ::read(STDIN_FILENO, &c, 1);
+    if (got < 0 || c == '\n') return;
+    if (got == 0 && ::pause() < 0) return;
+  }
+}
+
+// To the standard output, before all else that the run prints.
+void show_stop(double us, const std::string& threads) {
+  const std::string text = fmt::format(
+      "stopped at {:.3f} us of virtual time; a debugger may attach to these processes (gdb -p)\n{}"
+      "Enter lets the run go on, Ctrl-C ends it\n",
+      us, threads);
+  if (print_out("fabric run", text, 0, fabric_failed) == 0) wait_for_line();
+}
+
 int run_scenario(std::span<const std::string> arguments) {
   bool verify = false;
-  std::string seed_text, captures, report;
+  std::string seed_text, captures, report, stop_text;
   const FabricOption options[] = {{.name = "--verify", .flag = &verify},
                                   {.name = "--seed", .value = &seed_text},
                                   {.name = "--pcap", .value = &captures},
-                                  {.name = "--report", .value = &report}};
+                                  {.name = "--report", .value = &report},
+                                  {.name = "--stop-at", .value = &stop_text}};
   const auto words = read_fabric_words("run", arguments, options);
   if (!words) return words.error();
   const auto scenario = load("fabric run", *words);
@@ -68,8 +92,17 @@ int run_scenario(std::span<const std::string> arguments) {
   const auto seed = seed_text.empty() ? scenario->network.knobs.seed : number_in(seed_text);
   if (!seed) return complain("fabric run", "--seed wants a number, not " + seed_text, fabric_misused);
 
+  const auto stop_ns = fabric::read_quantity(stop_text, fabric::Unit::nanoseconds);
+  if (!stop_text.empty() && (!stop_ns || *stop_ns < 0 || *stop_ns > fabric::sim::longest_run_ns))
+    return complain("fabric run", "--stop-at wants a time up to 174s, such as 12.5ms, not " + stop_text,
+                    fabric_misused);
+
   twin::RunOptions run{
       .weir = std::move(*weir), .seed = *seed, .captures = captures, .report = !report.empty()};
+  if (!stop_text.empty()) {
+    run.stop_at = fabric::sim::from_ns(*stop_ns);
+    run.stopped = [&](const std::string& threads) { show_stop(*stop_ns / 1e3, threads); };
+  }
   const auto first = twin::run_once(*scenario, run);
   if (!first) return complain("fabric run", first.error(), fabric_failed);
   if (!report.empty() && !(std::ofstream(report) << first->report << std::flush))
@@ -78,6 +111,7 @@ int run_scenario(std::span<const std::string> arguments) {
   const int shown = print_out("fabric run", twin::summary(*scenario, *first), status, fabric_failed);
   if (!verify || shown == fabric_failed || !first->run.ended_because.empty()) return shown;
   run.captures.clear();
+  run.stop_at = link::fabric::no_time;
   const auto second = twin::run_once(*scenario, run);
   if (!second) return complain("fabric run", second.error(), fabric_failed);
   const std::string difference = twin::first_difference(*scenario, *first, *second);
