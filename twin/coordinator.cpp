@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -262,6 +263,7 @@ Coordinator::Held Coordinator::hold(const ThreadRecord& thread) const {
 
 // True: it was proved to sleep in the kernel, or to spin on memory, and waits now.
 bool Coordinator::waits_unasked(ThreadRecord& thread) {
+  if (any_begins()) return false;  // it makes a child, and may wait for that in real time
   Held held = hold(thread);
   if (state_of(thread) != ThreadState::running || !held) return false;
   ++(held.call ? result_.calls : result_.spins);
@@ -330,15 +332,18 @@ void Coordinator::after(ThreadRecord& thread) {
   }
 }
 
+bool Coordinator::any_begins() const {
+  const std::span threads(arena_.threads.data(), std::min(arena_.threads_used.load(), max_threads));
+  return std::ranges::any_of(threads,
+                             [](const ThreadRecord& each) { return state_of(each) == ThreadState::made; });
+}
+
 // Threads that were made and have not begun do so in real time, a moment later.
 bool Coordinator::settle() {
   const auto until = Real::now() + start_limit;
   for (;;) {
     const std::uint32_t seen = arena_.given_back.load();
-    bool any = false;
-    for (std::uint32_t i = 0; i < std::min(arena_.threads_used.load(), max_threads); ++i)
-      any |= state_of(arena_.threads[i]) == ThreadState::made;
-    if (!any) {
+    if (!any_begins()) {
       find_processes();
       return true;
     }
@@ -390,11 +395,14 @@ bool Coordinator::is_gone(std::uint32_t process) const {
   return pids_[process] != 0 && Processes::has_ended(pids_[process]);
 }
 
-// Killed from outside, while it waited.
+// Killed from outside while it waited, or ended before it began.
 void Coordinator::end_what_is_gone() {
   const std::uint32_t used = std::min(arena_.processes_used.load(), link::fabric::max_processes);
-  for (std::uint32_t i = 0; i < used; ++i)
-    if (arena_.processes[i].pid.load() != 0 && is_gone(i)) process_ended(i);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const std::uint32_t inside = arena_.processes[i].pid.load();
+    if (inside == 0 || inside == ~0u) continue;
+    if (is_gone(i) || (pids_[i] == 0 && processes_.number_of(inside) == 0)) process_ended(i);
+  }
 }
 
 // It has said that it ends, or was killed. What comes next must not depend on how long that takes.

@@ -75,6 +75,7 @@ class Coordinator {
   Held hold(const link::fabric::ThreadRecord& thread) const;
   bool look_at_kernel(Ticks at);
   bool waits_unasked(link::fabric::ThreadRecord& thread);
+  bool any_begins() const;
   bool settle();
   bool look_around();
   void reap();

@@ -181,6 +181,7 @@ void attach() {
   const auto pid = static_cast<std::uint32_t>(::syscall(SYS_getpid));
   ProcessRecord* record = find_process(pid);
   if (record == nullptr) record = expected_by_parent();
+  if (record == nullptr) record = find_process(pid);  // the parent has written it meanwhile
   ThreadRecord* thread = record != nullptr ? left_by_exec(*record) : nullptr;
   if (record == nullptr) record = new_process();
   if (record == nullptr) refuse("too many processes for one run");
