@@ -64,5 +64,5 @@ weir::rpc::CallOptions options;
 weir::rpc::Result<int> result;
 //@ 12
 std::uint64_t my_random_number = 4;
-//@ 15
+//@ 16
 weir::rpc::ServerOptions options;
