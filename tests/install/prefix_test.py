@@ -29,7 +29,7 @@ class Prefix(unittest.TestCase):
     def test_has_the_programs_and_no_tests(self):
         self.assertEqual(self.names("bin"), {"weir", *(f"weir-{name}" for name in (
             "fabric", "plan", "sim", "collector", "rpc", "tensor", "cli", "benchmark", "server", "check"))})
-        self.assertLessEqual({"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_sockets.so"},
+        self.assertLessEqual({"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_look.so", "libweir_sockets.so"},
                              self.names("lib/weir"))
         self.assertFalse([str(path) for path in PREFIX.rglob("*test*")])
 

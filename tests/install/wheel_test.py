@@ -40,7 +40,7 @@ class Wheel(unittest.TestCase):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {name for name in wheel.namelist() if ".so" in name}
         self.assertEqual(names, {"weir/lib/libweir_rpc.so.0", "weir/lib/libweir_tensor.so.0"} | {f"weir/lib/weir/{name}" for name in (
-            "libibverbs.so.1", "librdmacm.so.1", "librspreload.so", "libweir_check.so", "libweir_heap.so", "libweir_sockets.so", "libweir_twin.so",
+            "libibverbs.so.1", "librdmacm.so.1", "librspreload.so", "libweir_check.so", "libweir_heap.so", "libweir_look.so", "libweir_sockets.so", "libweir_twin.so",
             "libweir_view.so")})
 
     def test_calls_and_fetches_with_its_own_libraries(self):
