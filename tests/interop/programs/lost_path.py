@@ -1,5 +1,5 @@
-"""Questions and answers over a TCP connection between two hosts, and from the 1000th question on RDMA packets no longer reach
-the asking host, while TCP goes on. Compares each byte, and prints the longest wait for an answer.
+"""Questions and answers over a TCP connection between two hosts. Once 500 were answered by RDMA, its packets no longer reach the
+asking host, while TCP goes on. Compares each byte, and prints the longest wait for an answer.
 
     lost_path.py serve|ask HOST PORT
 """
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-BEFORE, AFTER, LIMIT_S = 1000, 1000, 3
+BY_RDMA, MOST_BEFORE, AFTER, LIMIT_S = 500, 100_000, 1000, 3
 BYTES_RECEIVED_AT = 128  # in struct tcp_info
 
 
@@ -41,18 +41,23 @@ def lose_rdma_packets():
 def ask(host, port):
     connection = socket.create_connection((host, port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    longest, by_rdma = 0, 0
-    for i in range(BEFORE + AFTER):
-        if i == BEFORE:
+    longest, by_rdma, asked, left = 0, 0, 0, None
+    while left != 0:
+        if left is None and (by_rdma == BY_RDMA or asked == MOST_BEFORE):
             lose_rdma_packets()
+            left = AFTER
+        i, asked = asked, asked + 1
         question = struct.pack("!I", i) + os.urandom(4 + i * 37 % 3000)
         before, begun = received_by_tcp(connection), time.monotonic()
         connection.sendall(struct.pack("!I", len(question)) + question)
         if receive_exactly(connection, len(question)) != question:
             raise SystemExit(f"another answer to question {i}")
         longest = max(longest, time.monotonic() - begun)
-        by_rdma += i < BEFORE and received_by_tcp(connection) == before
-    print("some by RDMA" if by_rdma > BEFORE // 2 else f"{by_rdma} of {BEFORE} answers by RDMA")
+        if left is None:
+            by_rdma += received_by_tcp(connection) == before
+        else:
+            left -= 1
+    print("some by RDMA" if by_rdma >= BY_RDMA else f"{by_rdma} of {MOST_BEFORE} answers by RDMA")
     print(f"answered within {LIMIT_S} s" if longest < LIMIT_S else f"an answer took {longest:.1f} s")
 
 
