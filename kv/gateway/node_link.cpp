@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view asking_request = "*1\r\n$6\r\nASKING\r\n";
 // Larger buffers are freed when they are empty.
 constexpr std::size_t kept_buffer = std::size_t{1} << 20;
+// HELLO is answered with some hundred bytes, for each module some more.
+constexpr std::size_t longest_greeting = std::size_t{64} << 10;
 
 std::string first_line(std::string_view reply) {
   constexpr std::size_t most_shown = 100;
@@ -109,12 +111,17 @@ void NodeLink::received(std::span<const char> bytes) {
     if (stage_ == Stage::ended) return;
     rest.remove_prefix(size);
   }
+  if (rest.size() > longest_reply()) return break_off("it sent a reply that is too long");
   if (!kept_some) {
     input_ = rest;
   } else {
     input_.erase(0, input_.size() - rest.size());
     if (input_.empty() && input_.capacity() > kept_buffer) input_.shrink_to_fit();
   }
+}
+
+std::size_t NodeLink::longest_reply() const {
+  return stage_ == Stage::greets ? longest_greeting : settings_.longest_reply;
 }
 
 void NodeLink::take(std::string_view reply) {

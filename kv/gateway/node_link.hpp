@@ -49,6 +49,7 @@ struct LinkSettings {
   std::string user, password;  // empty: no authentication
   std::int64_t connect_ms = 1000;
   std::int64_t answer_ms = 5000;
+  std::size_t longest_reply = ReplyFrame::longest_reply;  // bytes
 };
 
 class NodeLink final : private Session {
@@ -125,6 +126,7 @@ class NodeLink final : private Session {
   void greet();
   void take(std::string_view reply);
   void take_push(std::string_view push);
+  std::size_t longest_reply() const;
   std::size_t kept() const { return log_.size() - answered_; }
   void forget_front(std::size_t bytes);
 

@@ -7,7 +7,9 @@ namespace weir::kv::cluster {
 
 namespace {
 constexpr std::string_view slots_request = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
-}
+// Of 16,384 slots in as many ranges, with the names of primaries and replicas.
+constexpr std::size_t longest_map = std::size_t{16} << 20;
+}  // namespace
 
 TopologyReader::TopologyReader(User& user, NodeAddress seed)
     : LinkKeeper(user), user_(user), seed_(std::move(seed)) {
@@ -40,6 +42,7 @@ void TopologyReader::ask_next() {
   const NodeAddress address = known_[turn_++ % known_.size()];
   LinkSettings settings = user_.link_settings();
   settings.connect_ms = patience_ms;
+  settings.longest_reply = longest_map;
   link_ = make_link(address, std::move(settings));
   NodeLink& link = *link_;
   link.send({}, slots_request, false);
