@@ -41,6 +41,15 @@ asio::awaitable<void> visit(Clients& all, std::size_t transport) {
   }
 }
 
+asio::awaitable<void> visit_over_slow_tls(Clients& all, std::size_t transport) {
+  for (;;) {
+    all.watch.asks(transport, Visit::slow, Clock::now());
+    co_await visit_slowly(all.io, all.protocol, all.addresses[transport]);
+    all.watch.answered(transport, Visit::slow, Clock::now());
+    co_await rest(all.io, milliseconds(30));
+  }
+}
+
 // Sizes from a few bytes to several receive buffers.
 asio::awaitable<void> write_and_read(Clients& all, std::size_t transport) {
   constexpr std::size_t sizes[] = {20, 300, 5'000, 70'000, 400'000};
@@ -83,6 +92,8 @@ void Clients::start() {
     asio::co_spawn(io, live(*this, transport, stay, "bystander"), rethrow);
     asio::co_spawn(io, live(*this, transport, visit, "newcomer"), rethrow);
     asio::co_spawn(io, live(*this, transport, write_and_read, "victim"), rethrow);
+    if (transports[transport] == std::string_view("tls"))
+      asio::co_spawn(io, live(*this, transport, visit_over_slow_tls, "slow newcomer"), rethrow);
   }
 }
 

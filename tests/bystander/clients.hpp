@@ -1,8 +1,9 @@
 // The victims and bystanders of one server: one coroutine each, all in one io_context, on every transport.
 //
 // A bystander only pings the server, a moment after the previous answer: over a connection that it keeps, and
-// over a new one each time. A victim writes texts that contain their key and number, and reads them back. A
-// client that loses its connection is counted, and connects again.
+// over a new one each time. A slow newcomer needs several times as long for its TLS handshake. A victim
+// writes texts that contain their key and number, and reads them back. A client that loses its connection is
+// counted, and connects again.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "rpc/client.hpp"
+#include "tests/bystander/requests.hpp"
 #include "tests/bystander/services.hpp"
 #include "tests/kv/wire_client.hpp"
 
@@ -101,6 +102,20 @@ asio::awaitable<std::unique_ptr<HonestClient>> meet(asio::io_context& io, Protoc
   auto client = std::make_unique<RespClient>(std::move(line));
   co_await client->authenticate();
   co_return client;
+}
+
+asio::awaitable<void> visit_slowly(asio::io_context& io, Protocol protocol, std::string address) {
+  constexpr std::size_t asked = 5000;
+  const LinePtr line = co_await dial(io, protocol, address, Tls::slowly, "127.0.0.9");
+  if (!line) throw std::runtime_error("no connection to " + address);
+  const std::string request = credentials(protocol) + echo_request(protocol, 1, asked);
+  const bool sent = co_await line->write(request);
+  if (!sent) throw std::runtime_error("the connection ended while a request was sent");
+  for (std::size_t received = 0; received < asked;) {
+    const std::string more = co_await line->read();
+    if (more.empty()) throw std::runtime_error("the connection ended before the reply");
+    received += more.size();
+  }
 }
 
 std::string check_text(const std::string& key, std::uint64_t number, std::size_t bytes) {

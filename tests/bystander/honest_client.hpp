@@ -22,6 +22,9 @@ class HonestClient {
 asio::awaitable<std::unique_ptr<HonestClient>> meet(asio::io_context& io, Protocol protocol,
                                                     std::string address);
 
+// Connects over TLS slowly, from an address of its own, authenticates and asks once; throws if that fails.
+asio::awaitable<void> visit_slowly(asio::io_context& io, Protocol protocol, std::string address);
+
 // A text that repeats its key and writer throughout, so that any foreign byte shows.
 std::string check_text(const std::string& key, std::uint64_t number, std::size_t bytes);
 

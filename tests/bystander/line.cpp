@@ -1,5 +1,6 @@
 #include "tests/bystander/line.hpp"
 
+#include <asio/compose.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/redirect_error.hpp>
@@ -9,6 +10,7 @@
 #include <asio/write.hpp>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "rdma/channel.hpp"
 #include "rdma/provider.hpp"
@@ -67,6 +69,46 @@ asio::ssl::context& trusting() {
   return context;
 }
 
+// A stream that a slow client reads: as if the network delayed each of its steps.
+template <class Stream>
+class SlowStream {
+ public:
+  using lowest_layer_type = typename Stream::lowest_layer_type;
+  using executor_type = typename Stream::executor_type;
+
+  explicit SlowStream(Stream below)
+      : below_(std::move(below)), delay_(std::make_unique<asio::steady_timer>(below_.get_executor())) {}
+  executor_type get_executor() { return below_.get_executor(); }
+  lowest_layer_type& lowest_layer() { return below_.lowest_layer(); }
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    return asio::async_compose<Token, void(std::error_code, std::size_t)>(
+        [this, buffers, state = Waits::not_yet](auto& self, std::error_code error = {},
+                                                std::size_t count = 0) mutable {
+          switch (std::exchange(state, state == Waits::not_yet ? Waits::for_time : Waits::for_bytes)) {
+            case Waits::not_yet:
+              delay_->expires_after(pause);
+              return delay_->async_wait(std::move(self));
+            case Waits::for_time:
+              return below_.async_read_some(buffers, std::move(self));
+            case Waits::for_bytes:
+              return self.complete(error, count);
+          }
+        },
+        token, below_);
+  }
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    return below_.async_write_some(buffers, std::forward<Token>(token));
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds pause{60};
+  enum class Waits : std::uint8_t { not_yet, for_time, for_bytes };
+  Stream below_;
+  std::unique_ptr<asio::steady_timer> delay_;
+};
+
 template <class Stream>
 asio::awaitable<LinePtr> shake_hands(Stream below) {
   asio::ssl::stream<Stream> stream(std::move(below), trusting());
@@ -87,9 +129,14 @@ void leave_ports(Socket& socket) {
 }
 
 template <class Socket>
-asio::awaitable<LinePtr> dial_socket(asio::io_context& io, typename Socket::endpoint_type at, bool secure) {
+asio::awaitable<LinePtr> dial_socket(asio::io_context& io, typename Socket::endpoint_type at, Tls tls,
+                                     const typename Socket::endpoint_type* from = nullptr) {
   Socket socket(io);
   std::error_code failed;
+  if (from) {
+    socket.open(at.protocol());
+    socket.bind(*from);
+  }
   for (;;) {
     co_await socket.async_connect(at, asio::redirect_error(asio::use_awaitable, failed));
     // The queue of a unix socket's listener is full (EAGAIN, which Asio reports like this); TCP's connect
@@ -100,7 +147,11 @@ asio::awaitable<LinePtr> dial_socket(asio::io_context& io, typename Socket::endp
   }
   if (failed) co_return nullptr;
   leave_ports(socket);
-  if (secure) co_return co_await shake_hands(std::move(socket));
+  if (tls == Tls::slowly) {
+    SlowStream<Socket> slow(std::move(socket));
+    co_return co_await shake_hands(std::move(slow));
+  }
+  if (tls == Tls::shake_hands) co_return co_await shake_hands(std::move(socket));
   co_return std::make_unique<StreamLine<Socket>>(std::move(socket));
 }
 
@@ -140,19 +191,23 @@ rdma::Engine& engine_of(asio::io_context& io) {
   return **engine;
 }
 
-asio::awaitable<LinePtr> dial(asio::io_context& io, Protocol protocol, std::string address, Tls tls) {
+asio::awaitable<LinePtr> dial(asio::io_context& io, Protocol protocol, std::string address, Tls tls,
+                              const char* from) {
   const rpc::Result<rpc::Address> at = rpc::parse_address(address);
   if (!at) throw std::runtime_error(at.error().what);
-  const bool secure = at->secure() && tls == Tls::shake_hands;
+  const Tls wanted = at->secure() ? tls : Tls::leave_out;
   if (at->scheme == rpc::Scheme::unix_socket) {
     const asio::local::stream_protocol::endpoint path(at->path);
-    co_return co_await dial_socket<asio::local::stream_protocol::socket>(io, path, false);
+    co_return co_await dial_socket<asio::local::stream_protocol::socket>(io, path, wanted);
   }
   const asio::ip::tcp::endpoint endpoint(asio::ip::make_address(at->host), at->port);
-  if (at->scheme == rpc::Scheme::tcp || at->scheme == rpc::Scheme::tls)
-    co_return co_await dial_socket<asio::ip::tcp::socket>(io, endpoint, secure);
+  if (at->scheme == rpc::Scheme::tcp || at->scheme == rpc::Scheme::tls) {
+    if (from == nullptr) co_return co_await dial_socket<asio::ip::tcp::socket>(io, endpoint, wanted);
+    const asio::ip::tcp::endpoint own(asio::ip::make_address(from), 0);
+    co_return co_await dial_socket<asio::ip::tcp::socket>(io, endpoint, wanted, &own);
+  }
   const bool messages = protocol == Protocol::rpc && at->scheme == rpc::Scheme::rdma;
-  co_return co_await dial_rdma(io, endpoint, secure, messages);
+  co_return co_await dial_rdma(io, endpoint, wanted != Tls::leave_out, messages);
 }
 
 }  // namespace weir::bystander

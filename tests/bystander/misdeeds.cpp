@@ -25,9 +25,9 @@ asio::awaitable<void> pass(Attack& attack, std::chrono::microseconds time) {
   co_await timer.async_wait(asio::use_awaitable);
 }
 
-asio::awaitable<LinePtr> line_of(Attack& attack, Tls tls = Tls::shake_hands) {
+asio::awaitable<LinePtr> line_of(Attack& attack, Tls tls = Tls::shake_hands, const char* from = nullptr) {
   for (;;) {
-    LinePtr line = co_await dial(attack.io, attack.protocol, attack.address, tls);
+    LinePtr line = co_await dial(attack.io, attack.protocol, attack.address, tls, from);
     if (line) co_return line;
     co_await pass(attack, std::chrono::milliseconds(5));
   }
@@ -126,6 +126,19 @@ asio::awaitable<void> cut_tls(Attack& attack) {
     const LinePtr gone = co_await half_shaken(attack);
     attack.did();
   }
+}
+
+// More than a server has places for, from an address that others do not have: half of them have sent all that
+// a client sends first, so that only their number and age tells them from an honest client that is slow.
+asio::awaitable<LinePtr> stalled_line(Attack& attack) {
+  LinePtr line = co_await line_of(attack, Tls::leave_out, "127.0.0.66");
+  const std::string bytes = client_hello();
+  if (attack.below(2) == 0) co_await line->write(bytes);
+  co_return line;
+}
+asio::awaitable<void> stalled_tls(Attack& attack) {
+  for (int i = 1; i < busy_lines; ++i) asio::co_spawn(attack.io, hold(attack, stalled_line), asio::detached);
+  co_await hold(attack, stalled_line);
 }
 
 asio::awaitable<void> unread_one(Attack& attack) {
@@ -302,6 +315,8 @@ constexpr Misdeed table[] = {
     {"cut-request", Reach::everywhere, "requests are cut anywhere; the connections stay or end", cut_request},
     {"cut-tls", Reach::sockets_and_tls, "TLS greetings are cut anywhere, with wrong bytes; also without TLS",
      cut_tls},
+    {"stalled-tls", Reach::tls,
+     "handshakes from one address, many more than a server has places for, that stop", stalled_tls},
     {"unread", Reach::everywhere, "requests without end, and no reply is read", unread},
     {"flood", Reach::everywhere, "8 connections with long pipelines, replies read", flood},
     {"huge", Reach::everywhere, "counts and lengths far above what comes", huge},
@@ -335,14 +350,16 @@ constexpr Misdeed table[] = {
 
 bool Misdeed::possible(Protocol protocol, std::string_view address) const {
   if (only_for && only_for != protocol) return false;
-  const bool over_rdma = address.starts_with("rdma");
+  const std::string_view over = address.substr(0, address.find("://"));
   switch (reach) {
     case Reach::everywhere:
       return true;
     case Reach::sockets_and_tls:
-      return !address.starts_with("rdma:");
+      return over != "rdma";
+    case Reach::tls:
+      return over == "tls";
     case Reach::rdma:
-      return over_rdma;
+      return over.starts_with("rdma");
   }
   return false;
 }

@@ -29,6 +29,7 @@ struct Attack {
 enum class Reach {
   everywhere,
   sockets_and_tls,  // not over plain RDMA, which has nothing of the kind
+  tls,              // over tls://, where an attacker can come from an address of its own
   rdma,             // over rdma:// and rdma+tls://, below the protocol spoken there
 };
 

@@ -34,7 +34,7 @@ bool Watch::all_since(Clock::time_point then) const {
 
 void Watch::give_up(Clock::time_point now) {
   for (std::size_t i = 0; i < open_.size(); ++i)
-    if (open_[i] != never) answered(i / 2, static_cast<Visit>(i % 2), now);
+    if (open_[i] != never) answered(i / visits, static_cast<Visit>(i % visits), now);
 }
 
 std::string milliseconds(std::uint32_t us) {

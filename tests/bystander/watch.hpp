@@ -14,8 +14,9 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr std::array transports{"tcp", "unix", "tls", "rdma", "rdma+tls"};
 
-// What bystanders do: ping over a connection that they keep, or connect, ping once and leave.
-enum class Visit : std::uint8_t { standing, fresh };
+// What bystanders do: ping over a connection that they keep; connect, ping once and leave; or do that slowly.
+enum class Visit : std::uint8_t { standing, fresh, slow };
+inline constexpr std::size_t visits = 3;
 
 struct Wait {
   std::uint16_t during = 0;  // the number of the misdeed, from the caller
@@ -61,10 +62,10 @@ class Watch {
  private:
   static constexpr Clock::time_point never{};
   Clock::time_point& open(std::size_t transport, Visit visit) {
-    return open_[2 * transport + static_cast<std::size_t>(visit)];
+    return open_[visits * transport + static_cast<std::size_t>(visit)];
   }
   std::uint16_t during_ = 0;
-  std::array<Clock::time_point, 2 * transports.size()> open_{};
+  std::array<Clock::time_point, visits * transports.size()> open_{};
   std::vector<Wait> waits_;
 };
 
