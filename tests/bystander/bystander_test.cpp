@@ -54,6 +54,10 @@ class AttackedServer {
  public:
   explicit AttackedServer(Protocol protocol) {
     ::setenv(authority_variable, test::certificates().certificate("ca").c_str(), 1);
+    // Only root can give it away, and become another user.
+    [[maybe_unused]] const int given =
+        ::chown(others_folder_.path().c_str(), users::another_user, users::another_user);
+    ::setenv(users::folder_variable, others_folder_.path().c_str(), 1);
     protocol == Protocol::resp ? start_store() : start_rpc();
   }
   // In the order of `transports`.
@@ -113,7 +117,7 @@ class AttackedServer {
     for (std::size_t i = 0; i < transports.size(); ++i) addresses_.push_back(on_this_host(process_->line()));
   }
 
-  test::ScratchDirectory folder_;
+  test::ScratchDirectory folder_, others_folder_;
   std::vector<std::string> addresses_;
   std::optional<Child> process_;
 };

@@ -1,5 +1,7 @@
 #include "tests/bystander/misdeeds.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <asio/co_spawn.hpp>
@@ -342,6 +344,9 @@ constexpr Misdeed table[] = {
      run_greedy_scripts, nullptr, Protocol::resp},
     {"junk-packets", Reach::rdma,
      "20,000 packets a second for any queue pair, half of them with a wrong ICRC", nullptr, wire::send_junk},
+    {"another-user", Reach::as_root,
+     "another user tries files, processes, ports and names that are not its own, and calls everybody",
+     users::be_another_user},
     {"forged-cm", Reach::rdma, "20,000 messages a second of the connection manager, for any connection",
      nullptr, wire::forge_connection_messages},
 };
@@ -360,6 +365,8 @@ bool Misdeed::possible(Protocol protocol, std::string_view address) const {
       return over == "tls";
     case Reach::rdma:
       return over.starts_with("rdma");
+    case Reach::as_root:
+      return ::geteuid() == 0 && over != "unix";
   }
   return false;
 }

@@ -31,6 +31,7 @@ enum class Reach {
   sockets_and_tls,  // not over plain RDMA, which has nothing of the kind
   tls,              // over tls://, where an attacker can come from an address of its own
   rdma,             // over rdma:// and rdma+tls://, below the protocol spoken there
+  as_root,          // everywhere but over unix://, whose socket is in a folder that others cannot enter
 };
 
 struct Misdeed {
@@ -65,5 +66,11 @@ namespace wire {  // wire_misdeeds.cpp
 void send_junk(Attack& attack);
 void forge_connection_messages(Attack& attack);
 }  // namespace wire
+namespace users {  // user_misdeeds.cpp
+// The environment variable that names a folder that is the other user's own.
+inline constexpr char folder_variable[] = "WEIR_BYSTANDER_OTHERS_FOLDER";
+inline constexpr unsigned another_user = 1001;
+asio::awaitable<void> be_another_user(Attack& attack);
+}  // namespace users
 
 }  // namespace weir::bystander
