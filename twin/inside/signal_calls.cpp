@@ -34,6 +34,16 @@ void wake_for_signal(pid_t pid, int signal) {
   worked();
 }
 
+// After a signal was sent. The kernel takes a moment of real time to end what is killed: what the killer sees
+// next, as by waitpid(WNOHANG), must not depend on how long, so it goes on when the end is there
+// (Coordinator::wait_for_killed).
+void signal_sent(pid_t pid, int signal) {
+  const int saved = errno;
+  wake_for_signal(pid, signal);
+  if (signal == SIGKILL && pid > 0 && pid != ::getpid()) wait_for({.kind = Wait::nothing, .what = "kill"});
+  errno = saved;
+}
+
 int wait_for_one(const sigset_t* set, siginfo_t* info, Ticks deadline) {
   constexpr timespec at_once{};
   for (;;) {
@@ -64,13 +74,13 @@ extern "C" {
 
 int kill(pid_t pid, int signal) noexcept {
   const int result = WEIR_NEXT(kill)(pid, signal);
-  if (result == 0 && signal != 0 && controlled()) wake_for_signal(pid, signal);
+  if (result == 0 && signal != 0 && controlled()) signal_sent(pid, signal);
   return result;
 }
 
 int sigqueue(pid_t pid, int signal, const union sigval value) noexcept {
   const int result = WEIR_NEXT(sigqueue)(pid, signal, value);
-  if (result == 0 && signal != 0 && controlled()) wake_for_signal(pid, signal);
+  if (result == 0 && signal != 0 && controlled()) signal_sent(pid, signal);
   return result;
 }
 
