@@ -2,7 +2,7 @@
 """A trainer publishes its state_dict after each step, and eight readers in processes of their own follow it.
 
 Run it from the build tree:
-    WEIR_TENSOR_LIBRARY=build/release/lib/libweir_tensor.so.0 PYTHONPATH=tensor/python examples/tensor/follow_state_dict.py
+    WEIR_TENSOR_LIBRARY=build/release/lib/libweir_tensor.so.0 PYTHONPATH=tensor/python /usr/bin/python3 examples/tensor/follow_state_dict.py
 
 Each reader gets only whole versions: all arrays of a version are from the same step. A reader that is slower than the trainer
 skips steps.
