@@ -114,14 +114,19 @@ class Arrays(HubAndPeer):
             self.peer.fetch("a", rows=slice(38, 41))
 
     def test_ctrl_c_ends_a_waiting_fetch(self):
+        def interrupt():  # once the hub has the request
+            while self.hub.stats()["requests"] == 0:
+                time.sleep(0.001)
+            os.kill(os.getpid(), signal.SIGINT)
+
         mine = numpy.zeros(3)
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        interrupts = threading.Thread(target=interrupt)
+        interrupts.start()
         begun = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
             self.peer.fetch("a", out=mine, timeout=60)
         self.assertLess(time.monotonic() - begun, 30)
-        timer.join()
+        interrupts.join()
         self.hub.publish("a", numpy.ones(3))
         numpy.testing.assert_array_equal(mine, numpy.zeros(3))
         numpy.testing.assert_array_equal(self.peer.fetch("a"), numpy.ones(3))
