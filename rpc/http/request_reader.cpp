@@ -21,6 +21,10 @@ constexpr std::pair<std::string_view, Field> fields[] = {{"host", Field::host},
                                                          {"weir-timeout", Field::weir_timeout}};
 static_assert(std::size(fields) == static_cast<std::size_t>(Field::last) + 1);
 
+// The last chunk, "0\r\n\r\n": Beast's parser takes it for granted that it is called with as much, once it
+// has seen the beginning of one. At least so much is to come in any case.
+constexpr std::size_t shortest_end = 5;
+
 std::string text(beast::string_view of) { return {of.data(), of.size()}; }
 
 Fault fault_of(const beast::error_code& error, const RequestReader::Limits& limits) {
@@ -139,6 +143,9 @@ std::size_t RequestReader::parse(std::string_view bytes) {
 
 std::size_t RequestReader::take(std::string_view bytes) {
   if (state_ == State::whole || state_ == State::broken || bytes.empty()) return 0;
+  if (state_ == State::body && parser_->chunked() && bytes.size() < shortest_end &&
+      (bytes[0] == '0' || bytes[0] == '\r'))
+    return 0;
   const std::size_t taken = state_ == State::head ? take_head(bytes) : parse(bytes);
   if (state_ != State::body) return taken;
   // Of a chunk header, or a trailer, whose end does not come.
