@@ -194,12 +194,6 @@ UniqueFd call(Attack& attack, const std::string& name) {
   return socket;
 }
 
-void try_name(const std::string& name) {
-  const UniqueFd socket = name_socket();
-  const NameAddress theirs(name);
-  forbid(::bind(socket.get(), theirs.get(), theirs.bytes) == 0, "take the name " + name);
-}
-
 // A free name of a slot, in which no process is then.
 UniqueFd take_slot(Attack& attack) {
   UniqueFd socket = name_socket();
@@ -233,7 +227,6 @@ asio::awaitable<void> be_another_user(Attack& attack) {
     for (const pid_t process : all.processes) try_process(process);
     try_ports(attack, all);
     for (const std::string& name : all.names) {
-      try_name(name);
       held.push_back(call(attack, name));
       if (attack.below(4) == 0) held.push_back(take_slot(attack));
       while (held.size() > held_calls) held.pop_front();
