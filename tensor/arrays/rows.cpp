@@ -18,8 +18,7 @@ Result<void> check(const TensorInfo& array, const Rows& run) {
   const std::uint64_t there = array.shape[0];
   if (run.first < there && run.count <= there - run.first) return {};
   return fail(Errc::shape_mismatch, text_of(run) + " of " + description(array.dtype, array.shape) +
-                                        ": there are rows 0 to " + std::to_string(there - 1) +
-                                        (there == 0 ? ", that is none" : ""));
+                                        ": it has " + std::to_string(there) + " rows");
 }
 
 // Joined with the one before where they touch.

@@ -28,7 +28,7 @@ def row_runs(rows) -> list:
     runs = []
     for row in map(operator.index, rows):
         if row < 0:
-            raise ValueError(f"rows count from the front, from 0: {row} is none")
+            raise ValueError(f"rows count from the front, from 0; {row} is negative")
         if runs and row == sum(runs[-1]):
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
