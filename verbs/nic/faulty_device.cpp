@@ -328,19 +328,22 @@ void FaultyDevice::send(const rnic::PacketRoute& route, std::span<const rnic::Pa
 }
 
 void FaultyDevice::receive(const rnic::HostPort::PacketSink& sink) {
-  behind_.receive([&](std::span<const rnic::PacketDatagram> arrived) {
-    std::vector<Packet> onwards;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const rnic::PacketDatagram& datagram : arrived)
-        pass({.direction = faults::Direction::in, .route = {}, .datagram = datagram, .bytes = datagram.bytes},
-             onwards);
-    }
-    std::vector<rnic::PacketDatagram> datagrams;
-    datagrams.reserve(onwards.size());
-    for (const Packet& packet : onwards) datagrams.push_back(packet.datagram);
-    sink(datagrams);
-  });
+  behind_.receive([&](std::span<const rnic::PacketDatagram> arrived) { take_arrived(arrived, sink); });
+}
+
+void FaultyDevice::take_arrived(std::span<const rnic::PacketDatagram> arrived,
+                                const rnic::HostPort::PacketSink& sink) {
+  std::vector<Packet> onwards;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const rnic::PacketDatagram& datagram : arrived)
+      pass({.direction = faults::Direction::in, .route = {}, .datagram = datagram, .bytes = datagram.bytes},
+           onwards);
+  }
+  std::vector<rnic::PacketDatagram> datagrams;
+  datagrams.reserve(onwards.size());
+  for (const Packet& packet : onwards) datagrams.push_back(packet.datagram);
+  sink(datagrams);
 }
 
 }  // namespace weir::verbs

@@ -69,6 +69,8 @@ class FaultyDevice final : public PacketDevice {
   void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) override;
   std::size_t packets_in_run(const rnic::PacketRoute&) const override { return 1; }
   void receive(const rnic::HostPort::PacketSink& sink) override;
+  // Of packets that came otherwise: another process of this address got them and passed them on.
+  void take_arrived(std::span<const rnic::PacketDatagram> arrived, const rnic::HostPort::PacketSink& sink);
 
  private:
   // One packet on its way out (`route`) or in (`datagram`).

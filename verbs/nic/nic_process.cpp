@@ -295,7 +295,11 @@ void NicProcess::take_passed_on(std::span<const std::byte> body) {
                                       .interface = from.interface,
                                       .traffic_class = from.traffic_class,
                                       .hop_limit = from.hop_limit};
-  adapter_->take_packets({&datagram, 1});
+  const std::span arrived(&datagram, 1);
+  if (faults_)
+    faults_->take_arrived(arrived, [this](auto judged) { adapter_->take_packets(judged); });
+  else
+    adapter_->take_packets(arrived);
   network_->misled();
 }
 
