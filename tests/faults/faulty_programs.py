@@ -13,10 +13,10 @@ import tempfile
 import time
 import unittest
 
+import own_namespace
+from own_namespace import ADDRESS
+
 WEIR = os.path.abspath(sys.argv[1])
-ADDRESS = "192.0.2.7"
-INSIDE = "WEIR_TEST_INSIDE_NAMESPACE"
-SKIPPED = 77
 SECONDS = 60
 PORT = 18600
 
@@ -212,19 +212,5 @@ class FaultyPrograms(unittest.TestCase):
         self.assertIn("drop qp=1 psn=5", done.stdout)
 
 
-def in_a_namespace():
-    namespace = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-    prepare = f"ip link set lo up && ip addr add {ADDRESS}/32 dev lo || exit {SKIPPED}"
-    done = subprocess.run([*namespace, "sh", "-c", f'{prepare}; exec "$@"', "sh", sys.executable, "-B", *sys.argv],
-                          env={**os.environ, INSIDE: "1"})
-    return done.returncode
-
-
 if __name__ == "__main__":
-    if INSIDE in os.environ:
-        unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
-    elif subprocess.run(["unshare", "-n", "true"] if os.geteuid() == 0 else ["unshare", "-Urn", "true"], capture_output=True).returncode:
-        print("SKIPPED: this machine permits no network namespaces")
-        sys.exit(SKIPPED)
-    else:
-        sys.exit(in_a_namespace())
+    own_namespace.run_tests()

@@ -13,11 +13,11 @@ import tempfile
 import time
 import unittest
 
+import own_namespace
+from own_namespace import ADDRESS
+
 BIN = os.path.abspath(sys.argv[1])
 SOURCE = os.path.abspath(f"{os.path.dirname(__file__)}/../..")
-ADDRESS = "192.0.2.7"
-INSIDE = "WEIR_TEST_INSIDE_NAMESPACE"
-SKIPPED = 77
 SECONDS = 60
 PRIMARY, REPLICA = "18700", "18701"
 HUB, RPC = f"rdma://{ADDRESS}:18702", f"rdma://{ADDRESS}:18703"
@@ -217,19 +217,5 @@ class OwnSystems(unittest.TestCase):
         self.expect_fired("primary", server)
 
 
-def in_a_namespace():
-    namespace = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-    prepare = f"ip link set lo up && ip addr add {ADDRESS}/32 dev lo || exit {SKIPPED}"
-    done = subprocess.run([*namespace, "sh", "-c", f'{prepare}; exec "$@"', "sh", sys.executable, "-B", *sys.argv],
-                          env={**os.environ, INSIDE: "1"})
-    return done.returncode
-
-
 if __name__ == "__main__":
-    if INSIDE in os.environ:
-        unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
-    elif subprocess.run(["unshare", "-n", "true"] if os.geteuid() == 0 else ["unshare", "-Urn", "true"], capture_output=True).returncode:
-        print("SKIPPED: this machine permits no network namespaces")
-        sys.exit(SKIPPED)
-    else:
-        sys.exit(in_a_namespace())
+    own_namespace.run_tests()
