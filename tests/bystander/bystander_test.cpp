@@ -58,13 +58,25 @@ class AttackedServer {
     [[maybe_unused]] const int given =
         ::chown(others_folder_.path().c_str(), users::another_user, users::another_user);
     ::setenv(users::folder_variable, others_folder_.path().c_str(), 1);
+    give_clock();
     protocol == Protocol::resp ? start_store() : start_rpc();
+    ::unsetenv("LD_PRELOAD");
   }
   // In the order of `transports`.
   const std::vector<std::string>& addresses() const { return addresses_; }
   Child& process() { return *process_; }
 
  private:
+  // The server to be started gets a clock that can be set. A program with sanitizers bears no such library.
+  void give_clock() {
+#ifdef WEIR_BYSTANDER_STEPPED_CLOCK
+    constexpr std::int64_t right = 0;
+    std::ofstream(folder_.file("clock"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(&right), sizeof right);
+    ::setenv(clocks::file_variable, folder_.file("clock").c_str(), 1);
+    ::setenv("LD_PRELOAD", WEIR_BYSTANDER_STEPPED_CLOCK, 1);
+#endif
+  }
   void start_store() {
     const test::Certificates& all = test::certificates();
     const std::string socket = folder_.file("s");

@@ -50,6 +50,15 @@ asio::awaitable<void> visit_over_slow_tls(Clients& all, std::size_t transport) {
   }
 }
 
+asio::awaitable<void> wait_again_and_again(Clients& all, std::size_t transport) {
+  for (std::size_t number = 0;; ++number) {
+    all.watch.asks(transport, Visit::timed, Clock::now());
+    co_await wait_in_vain(all.io, all.addresses[transport], number);
+    all.watch.answered(transport, Visit::timed, Clock::now());
+    co_await rest(all.io, milliseconds(10));
+  }
+}
+
 // Sizes from a few bytes to several receive buffers.
 asio::awaitable<void> write_and_read(Clients& all, std::size_t transport) {
   constexpr std::size_t sizes[] = {20, 300, 5'000, 70'000, 400'000};
@@ -94,6 +103,8 @@ void Clients::start() {
     asio::co_spawn(io, live(*this, transport, write_and_read, "victim"), rethrow);
     if (transports[transport] == std::string_view("tls"))
       asio::co_spawn(io, live(*this, transport, visit_over_slow_tls, "slow newcomer"), rethrow);
+    if (protocol == Protocol::resp && transports[transport] == std::string_view("unix"))
+      asio::co_spawn(io, live(*this, transport, wait_again_and_again, "waiting client"), rethrow);
   }
 }
 

@@ -1,7 +1,10 @@
 #include "tests/bystander/honest_client.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <stdexcept>
+#include <vector>
 
 #include "rpc/client.hpp"
 #include "tests/bystander/requests.hpp"
@@ -38,10 +41,6 @@ class RespClient final : public HonestClient {
     co_return reply.substr(line, reply.size() - line - 2);
   }
 
- private:
-  static void expect(const std::string& reply, const std::string& wanted) {
-    if (reply != wanted) throw std::runtime_error("the server answers " + reply.substr(0, 100));
-  }
   asio::awaitable<std::string> call(std::string request) {
     const bool sent = co_await line_->write(std::move(request));
     if (!sent) throw std::runtime_error("the connection ended while a request was sent");
@@ -54,6 +53,11 @@ class RespClient final : public HonestClient {
     std::string reply = buffer_.substr(0, size);
     buffer_.erase(0, size);
     co_return reply;
+  }
+
+ private:
+  static void expect(const std::string& reply, const std::string& wanted) {
+    if (reply != wanted) throw std::runtime_error("the server answers " + reply.substr(0, 100));
   }
 
   LinePtr line_;
@@ -116,6 +120,24 @@ asio::awaitable<void> visit_slowly(asio::io_context& io, Protocol protocol, std:
     if (more.empty()) throw std::runtime_error("the connection ended before the reply");
     received += more.size();
   }
+}
+
+asio::awaitable<void> wait_in_vain(asio::io_context& io, std::string address, std::size_t number) {
+  static const std::vector<std::string> commands[] = {{"BLPOP", "nothing", "0.05"},
+                                                      {"BZPOPMIN", "nothing", "0.05"},
+                                                      {"WAIT", "100", "50"},
+                                                      {"XREAD", "BLOCK", "50", "STREAMS", "nothing", "$"}};
+  constexpr auto least = std::chrono::milliseconds(48);  // the server counts in whole milliseconds
+  LinePtr line = co_await dial(io, Protocol::resp, address);
+  if (!line) throw std::runtime_error("no connection to " + address);
+  RespClient client(std::move(line));
+  co_await client.authenticate();
+  const std::vector<std::string>& words = commands[number % std::size(commands)];
+  const auto began = std::chrono::steady_clock::now();
+  const std::string request = kv::testing::encode(words);
+  co_await client.call(request);
+  if (std::chrono::steady_clock::now() - began < least)
+    throw std::runtime_error(words[0] + " was answered before its time");
 }
 
 std::string check_text(const std::string& key, std::uint64_t number, std::size_t bytes) {

@@ -25,6 +25,10 @@ asio::awaitable<std::unique_ptr<HonestClient>> meet(asio::io_context& io, Protoc
 // Connects over TLS slowly, from an address of its own, authenticates and asks once; throws if that fails.
 asio::awaitable<void> visit_slowly(asio::io_context& io, Protocol protocol, std::string address);
 
+// Connects, and runs a command of weir-server that waits 50 ms for what does not come; throws if it is not
+// answered, or before its time. `number` chooses the command.
+asio::awaitable<void> wait_in_vain(asio::io_context& io, std::string address, std::size_t number);
+
 // A text that repeats its key and writer throughout, so that any foreign byte shows.
 std::string check_text(const std::string& key, std::uint64_t number, std::size_t bytes);
 

@@ -9,6 +9,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/bystander/long_requests.hpp"
@@ -344,6 +345,8 @@ constexpr Misdeed table[] = {
      run_greedy_scripts, nullptr, Protocol::resp},
     {"junk-packets", Reach::rdma,
      "20,000 packets a second for any queue pair, half of them with a wrong ICRC", nullptr, wire::send_junk},
+    {"clock", Reach::clock, "the clock of the system is set, hours and days ahead and back", nullptr,
+     clocks::step},
     {"another-user", Reach::as_root,
      "another user tries files, processes, ports and names that are not its own, and calls everybody",
      users::be_another_user},
@@ -367,6 +370,8 @@ bool Misdeed::possible(Protocol protocol, std::string_view address) const {
       return over.starts_with("rdma");
     case Reach::as_root:
       return ::geteuid() == 0 && over != "unix";
+    case Reach::clock:
+      return std::getenv(clocks::file_variable) != nullptr && over == "unix";
   }
   return false;
 }

@@ -32,6 +32,7 @@ enum class Reach {
   tls,              // over tls://, where an attacker can come from an address of its own
   rdma,             // over rdma:// and rdma+tls://, below the protocol spoken there
   as_root,          // everywhere but over unix://, whose socket is in a folder that others cannot enter
+  clock,            // where the server's clock can be set; that has no transport, and is done over unix://
 };
 
 struct Misdeed {
@@ -66,6 +67,12 @@ namespace wire {  // wire_misdeeds.cpp
 void send_junk(Attack& attack);
 void forge_connection_messages(Attack& attack);
 }  // namespace wire
+namespace clocks {  // clock_misdeeds.cpp
+// The environment variable that names the file with the server's error of the clock, in ns
+// (stepped_clock.cpp).
+inline constexpr char file_variable[] = "WEIR_BYSTANDER_CLOCK";
+void step(Attack& attack);
+}  // namespace clocks
 namespace users {  // user_misdeeds.cpp
 // The environment variable that names a folder that is the other user's own.
 inline constexpr char folder_variable[] = "WEIR_BYSTANDER_OTHERS_FOLDER";

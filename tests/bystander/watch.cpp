@@ -22,14 +22,18 @@ void Watch::answered(std::size_t transport, Visit visit, Clock::time_point now) 
 
 std::chrono::microseconds Watch::longest_open(Clock::time_point now) const {
   std::chrono::microseconds longest{0};
-  for (const Clock::time_point since : open_)
-    if (since != never)
-      longest = std::max(longest, std::chrono::duration_cast<std::chrono::microseconds>(now - since));
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    if (open_[i] == never) continue;
+    const auto waited = now - open_[i] - (needs_keys(i) ? script_holds : std::chrono::seconds(0));
+    longest = std::max(longest, std::chrono::duration_cast<std::chrono::microseconds>(waited));
+  }
   return longest;
 }
 
 bool Watch::all_since(Clock::time_point then) const {
-  return std::ranges::all_of(open_, [&](Clock::time_point since) { return since == never || since >= then; });
+  for (std::size_t i = 0; i < open_.size(); ++i)
+    if (open_[i] != never && open_[i] < then && !needs_keys(i)) return false;
+  return true;
 }
 
 void Watch::give_up(Clock::time_point now) {

@@ -14,9 +14,10 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr std::array transports{"tcp", "unix", "tls", "rdma", "rdma+tls"};
 
-// What bystanders do: ping over a connection that they keep; connect, ping once and leave; or do that slowly.
-enum class Visit : std::uint8_t { standing, fresh, slow };
-inline constexpr std::size_t visits = 3;
+// What bystanders do: ping over a connection that they keep; connect, ping once and leave; do that slowly; or
+// ask for what takes a certain time.
+enum class Visit : std::uint8_t { standing, fresh, slow, timed };
+inline constexpr std::size_t visits = 4;
 
 struct Wait {
   std::uint16_t during = 0;  // the number of the misdeed, from the caller
@@ -44,9 +45,11 @@ class Watch {
   void asks(std::size_t transport, Visit visit, Clock::time_point now) { open(transport, visit) = now; }
   // Counts for the misdeed that is running when it ends.
   void answered(std::size_t transport, Visit visit, Clock::time_point now);
-  // The longest wait of requests that are still unanswered.
+  // The longest wait of requests that are still unanswered, beyond `script_holds` where a command needs keys:
+  // so long may a script hold these, as in Redis, before others are told BUSY (busy-reply-threshold).
+  static constexpr std::chrono::seconds script_holds{5};
   std::chrono::microseconds longest_open(Clock::time_point now) const;
-  // Whether every request that began before `then` has ended.
+  // Whether every request that began before `then` has ended, but those that need keys.
   bool all_since(Clock::time_point then) const;
   // Ends requests that were never answered as if they were answered now.
   void give_up(Clock::time_point now);
@@ -64,6 +67,7 @@ class Watch {
   Clock::time_point& open(std::size_t transport, Visit visit) {
     return open_[visits * transport + static_cast<std::size_t>(visit)];
   }
+  static bool needs_keys(std::size_t place) { return static_cast<Visit>(place % visits) == Visit::timed; }
   std::uint16_t during_ = 0;
   std::array<Clock::time_point, visits * transports.size()> open_{};
   std::vector<Wait> waits_;

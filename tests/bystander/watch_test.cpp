@@ -37,6 +37,15 @@ TEST(Watch, who_still_waits_is_seen_and_counts_when_given_up) {
   EXPECT_EQ(watch.longest_open(start + milliseconds(9000)), milliseconds(0));
 }
 
+TEST(Watch, a_wait_for_keys_may_last_as_long_as_a_script) {
+  Watch watch;
+  const Clock::time_point start(std::chrono::hours(1));
+  watch.asks(1, Visit::timed, start);
+  EXPECT_EQ(watch.longest_open(start + Watch::script_holds), milliseconds(0));
+  EXPECT_EQ(watch.longest_open(start + Watch::script_holds + milliseconds(300)), milliseconds(300));
+  EXPECT_TRUE(watch.all_since(start + milliseconds(1)));
+}
+
 TEST(Waits, percentiles_are_of_waits_that_were) {
   std::vector<std::uint32_t> us;
   for (std::uint32_t i = 1000; i > 0; --i) us.push_back(i);
