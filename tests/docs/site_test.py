@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The website that `make site` makes: it has every page, its links and their headings exist, and the search knows the words.
+"""The website that `make site` makes: every page is in its menu, its links and their headings exist, and the search knows the words.
 
   site_test.py SOURCE
 """
@@ -30,6 +30,26 @@ class Site(unittest.TestCase):
         for page in ("index.html", "docs/verbs.html", "docs/man/index.html", "rdma/index.html", "docs/images/demo.svg"):
             self.assertTrue((self.site / page).is_file(), page)
 
+    def test_every_page_is_in_the_menu(self):
+        menu = re.search(r'<nav class="md-nav md-nav--primary".*?<div class="md-content"', self.text("index.html"), re.S)[0]
+        listed = {(self.site / html.unescape(target)).resolve() for target in re.findall(r'<a href="([^"#]+)"', menu)}
+        pages = {page for page in self.site.rglob("*.html") if page.name != "404.html"}
+        self.assertEqual(sorted(str(page.relative_to(self.site)) for page in pages - listed - {self.site / "index.html"}), [])
+
+    def test_commands_are_highlighted_and_manuals_are_rendered(self):
+        for page, has in (("docs/verbs.html", '<code>build/release/bin/weir<span class="w">'), ("docs/rpc.html", '<span class="k">co_await'),
+                          ("docs/man/weir-run.1.html", "<b>weir run</b>"), ("docs/man/weir-run.1.html", 'id="DESCRIPTION"'),
+                          ("docs/server.html", 'href="man/weir-server.1.html"')):
+            self.assertTrue(has in self.text(page), f"{page} has no {has}")
+
+    def test_is_light_or_dark_as_the_reader_wants_and_fetches_nothing(self):
+        start = self.text("index.html")
+        self.assertIn("(prefers-color-scheme: dark)", start)
+        self.assertEqual(re.findall(r'<(?:link|script)[^>]+(?:href|src)="https?:[^"]*"', start), [])
+
+    def text(self, page):
+        return (self.site / page).read_text(encoding="utf-8")
+
     def test_links_lead_to_pages_and_headings(self):
         texts = {page: page.read_text(encoding="utf-8") for page in self.site.rglob("*.html") if page.name != "404.html"}
         wrong = []
@@ -54,7 +74,8 @@ class Site(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if shutil.which("mkdocs") is None:
-        print("SKIPPED: mkdocs is not installed")
-        sys.exit(77)
+    for program in ("mkdocs", "mandoc"):
+        if shutil.which(program) is None:
+            print(f"SKIPPED: {program} is not installed")
+            sys.exit(77)
     unittest.main(argv=sys.argv[:1], verbosity=2)
