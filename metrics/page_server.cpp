@@ -53,7 +53,7 @@ std::string reply(std::string_view status, std::string_view type, std::string_vi
   return text.append("\r\nConnection: close\r\n\r\n").append(body);
 }
 
-// The value of the Host header; empty if there is none, which browsers never send.
+// The value of the Host header; empty if the request has no such header. Browsers always send one.
 std::string host_of(std::string_view request) {
   std::string_view rest = request;
   for (std::size_t end = rest.find("\r\n"); end != rest.npos; end = rest.find("\r\n")) {

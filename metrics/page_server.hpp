@@ -19,7 +19,7 @@
 namespace weir::metrics {
 
 // Beyond `connections`, or without descriptors, one that has not sent its request leaves for each that comes.
-// If there is none, new ones wait in the kernel until one ends, which takes at most `patience`.
+// If all have sent theirs, new ones wait in the kernel until one ends, which takes at most `patience`.
 struct PageLimits {
   std::size_t connections = 64;
   std::chrono::milliseconds patience{5000};

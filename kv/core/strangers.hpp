@@ -43,12 +43,12 @@ class Strangers {
 
   // Those that lack the password.
   std::size_t size() const { return unknown_.size(); }
-  // The deadline for the oldest of these to give it; 0: there is none, or no limit.
+  // The deadline by which the oldest of these must give it; 0: nobody is waiting to, or there is no limit.
   std::int64_t next_deadline_ms() const;
   void close_late(std::int64_t now_ms);
   // Closes one of these after the other while they hold more than half of all seats.
   void make_room(std::int64_t now_ms);
-  // Closes one for a client that finds all seats taken. False: there is none.
+  // Closes one for a client that finds all seats taken. False if nobody can be closed.
   bool make_seat();
 
   // The bytes held by all that lack the password, and their limit.
