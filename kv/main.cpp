@@ -34,6 +34,7 @@
 #include "kv/stack_limit.hpp"
 #include "kv/stop_signals.hpp"
 #include "kv/supervisor.hpp"
+#include "screen/terminal.hpp"
 
 // Read by jemalloc. It would make an arena for each new thread when that thread first allocates, and crash if
 // there is no memory for it; the few threads beside the main one do not contend for one.
@@ -122,7 +123,7 @@ std::string environment(const char* name) {
 }
 
 int complain(const std::string& text) {
-  std::fprintf(stderr, "weir-server: %s\n", text.c_str());
+  std::fprintf(stderr, "%s\n", weir::screen::message("weir-server: " + text).c_str());
   return 1;
 }
 
@@ -303,11 +304,12 @@ int main(int count, char** words) {
   const std::string provider = environment("WEIR_RDMA_PROVIDER");
   auto options = parse_options(arguments);
   if (!options) {
-    std::fprintf(stderr, "%s\n", options.error().c_str());
+    std::fprintf(stderr, "%s\n", weir::screen::message(options.error()).c_str());
     return 2;
   }
   if (!options->answer.empty()) {
-    if (std::fputs(options->answer.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+    weir::screen::print_wrapped(stdout, options->answer);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
     return complain(std::string("cannot write to standard output: ") + std::strerror(errno));
   }
   if (!provider.empty() && options->settings.rdma_provider == 0) {
@@ -315,7 +317,7 @@ int main(int count, char** words) {
         !set) {
       const std::string what = "weir-server: WEIR_RDMA_PROVIDER: " + set.error();
       options->wrong.push_back(what);
-      if (!options->check) return std::fprintf(stderr, "%s\n", what.c_str()), 2;
+      if (!options->check) return std::fprintf(stderr, "%s\n", weir::screen::message(what).c_str()), 2;
     }
   }
   try {

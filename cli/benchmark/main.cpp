@@ -19,6 +19,7 @@
 #include "cli/benchmark/report.hpp"
 #include "cli/client/standard_output.hpp"
 #include "cli/json_text.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::benchmark {
 namespace {
@@ -145,11 +146,11 @@ Result<void> measure(const Options& options) {
 int run(std::span<const std::string> arguments) {
   auto options = parse_options(arguments);
   if (!options) {
-    fmt::print(stderr, "{}", client::usage_complaint("weir-benchmark", options.error()));
+    fmt::print(stderr, "{}", screen::message(client::usage_complaint("weir-benchmark", options.error())));
     return 1;
   }
   if (options->help) {
-    fmt::print("{}", help_text());
+    screen::print_wrapped(stdout, help_text());
     return 0;
   }
   if (options->version) {
@@ -170,7 +171,7 @@ int run(std::span<const std::string> arguments) {
       fmt::print(stderr, "weir-benchmark: interrupted; that is what was measured until then\n");
     return interrupted_status;
   }
-  fmt::print(stderr, "weir-benchmark: {}\n", done.error().what);
+  fmt::print(stderr, "{}\n", screen::message("weir-benchmark: " + done.error().what));
   return 1;
 }
 

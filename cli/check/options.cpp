@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/weir/parse_words.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::check {
 namespace {
@@ -44,7 +45,7 @@ std::optional<int> read_options(std::span<const std::string> arguments, Options&
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    screen::print_wrapped(stdout, app.help());
     return 0;
   } catch (const CLI::CallForVersion& version) {
     std::fputs(version.what(), stdout);

@@ -15,6 +15,7 @@
 #include "cli/shell/interactive.hpp"
 #include "cli/shell/quoting.hpp"
 #include "cli/shell/tasks.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::shell {
 
@@ -116,11 +117,11 @@ int run_task(const Options& options, Output output) {
 int run(std::span<const std::string> arguments) {
   auto options = parse_options(arguments);
   if (!options) {
-    fmt::print(stderr, "{}", client::usage_complaint("weir-cli", options.error()));
+    fmt::print(stderr, "{}", screen::message(client::usage_complaint("weir-cli", options.error())));
     return 1;
   }
   if (options->help) {
-    fmt::print("{}", help_text());
+    screen::print_wrapped(stdout, help_text());
     return 0;
   }
   if (options->version) {

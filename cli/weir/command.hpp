@@ -28,4 +28,7 @@ int complain(std::string_view subcommand, std::string_view what, int status = 2)
 // Prints `text` and returns `status`. If standard output fails, complains and returns `not_written`.
 int print_out(std::string_view subcommand, std::string_view text, int status, int not_written);
 
+// The same for a help, as wide as the terminal; returns 0.
+int print_help(std::string_view subcommand, std::string_view help, int not_written);
+
 }  // namespace weir::command

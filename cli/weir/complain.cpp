@@ -4,12 +4,14 @@
 #include <string>
 
 #include "cli/weir/command.hpp"
+#include "screen/terminal.hpp"
+#include "screen/wrap.hpp"
 
 namespace weir::command {
 
 int complain(std::string_view subcommand, std::string_view what, int status) {
-  std::fprintf(stderr, "weir %.*s: %.*s\n", static_cast<int>(subcommand.size()), subcommand.data(),
-               static_cast<int>(what.size()), what.data());
+  const std::string text = "weir " + std::string(subcommand) + ": " + std::string(what);
+  std::fprintf(stderr, "%s\n", screen::message(text).c_str());
   return status;
 }
 
@@ -18,6 +20,10 @@ int print_out(std::string_view subcommand, std::string_view text, int status, in
     return status;
   return complain(subcommand, std::string("cannot write to standard output: ") + std::strerror(errno),
                   not_written);
+}
+
+int print_help(std::string_view subcommand, std::string_view help, int not_written) {
+  return print_out(subcommand, screen::wrapped(help, screen::columns_of(stdout)), 0, not_written);
 }
 
 }  // namespace weir::command

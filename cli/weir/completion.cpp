@@ -3,6 +3,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/completion_scripts.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::command {
 
@@ -21,14 +22,13 @@ int completion(std::span<const std::string> arguments) {
   if (arguments.size() == 1 && !arguments[0].starts_with('-'))
     return complain("completion", "there is none for '" + arguments[0] + "', only for bash, zsh and fish");
   const bool asked = arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h");
-  std::fputs(R"help(Usage: weir completion bash|zsh|fish
+  screen::print_wrapped(asked ? stdout : stderr, R"help(Usage: weir completion bash|zsh|fish
 
 Prints what lets the shell complete weir, weir-cli, weir-benchmark, weir-server and weir-check:
   bash:  eval "$(weir completion bash)"          in ~/.bashrc
   zsh:   eval "$(weir completion zsh)"           in ~/.zshrc, after compinit
   fish:  weir completion fish | source           in ~/.config/fish/config.fish
-)help",
-             asked ? stdout : stderr);
+)help");
   return asked ? 0 : 2;
 }
 

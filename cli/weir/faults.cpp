@@ -104,7 +104,7 @@ int faults(std::span<const std::string> arguments) {
   bool json = false;
   std::vector<std::string> words;
   for (const std::string& word : arguments) {
-    if (word == "--help" || word == "-h") return print_out("faults", help, 0, 1);
+    if (word == "--help" || word == "-h") return print_help("faults", help, 1);
     if (word == "--json")
       json = true;
     else if (word.size() > 1 && word.starts_with('-'))

@@ -6,6 +6,7 @@
 #include "cli/client/standard_output.hpp"
 #include "cli/weir/command.hpp"
 #include "cli/weir/other_program.hpp"
+#include "screen/terminal.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
@@ -72,7 +73,7 @@ server over TCP and RDMA), weir-cli (its client), weir-benchmark (measures it), 
 
 int dispatch(std::span<const std::string> arguments) {
   if (arguments.empty()) {
-    std::fputs(help.data(), stderr);
+    screen::print_wrapped(stderr, help);
     return 2;
   }
   const auto& word = arguments.front();
@@ -81,7 +82,7 @@ int dispatch(std::span<const std::string> arguments) {
     return dispatch(asked);
   }
   if (word == "--help" || word == "-h" || word == "help") {
-    std::fputs(help.data(), stdout);
+    screen::print_wrapped(stdout, help);
     return client::output_arrived("weir", 0);
   }
   if (word == "--version" || word == "version") {

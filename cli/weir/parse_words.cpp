@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/weir/command.hpp"
+#include "screen/terminal.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
@@ -31,7 +32,7 @@ std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    screen::print_wrapped(stdout, app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
     return complain(subcommand, explain(app, error));

@@ -7,6 +7,7 @@
 
 #include "cli/json_text.hpp"
 #include "cli/weir/command.hpp"
+#include "screen/terminal.hpp"
 #include "sockets/listing.hpp"
 #include "sockets/put_back.hpp"
 #include "spelling/did_you_mean.hpp"
@@ -77,7 +78,7 @@ int sockets(std::span<const std::string> arguments) {
     }
     if (word != "--help" && word != "-h")
       return complain("sockets", option_complaint(word, help) + "; see weir sockets --help");
-    std::fputs(help.data(), stdout);
+    screen::print_wrapped(stdout, help);
     return 0;
   }
   const auto ends = sockets::list_ends(sockets::runtime_directory(std::getenv("WEIR_RUNTIME_DIR")));

@@ -13,6 +13,7 @@
 #include "cli/weir/command.hpp"
 #include "cli/weir/npy.hpp"
 #include "rdma/provider.hpp"
+#include "screen/terminal.hpp"
 #include "spelling/did_you_mean.hpp"
 #include "tensor/address.hpp"
 #include "tensor/peer.hpp"
@@ -218,7 +219,7 @@ std::string variable(const char* name) { return std::getenv(name) != nullptr ? s
 int tensor(std::span<const std::string> arguments) {
   for (const std::string& word : arguments)
     if (word == "--help" || word == "-h") {
-      std::fputs(help.data(), stdout);
+      screen::print_wrapped(stdout, help);
       return 0;
     }
   const auto request = parse(arguments);

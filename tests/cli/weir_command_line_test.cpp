@@ -25,6 +25,42 @@ TEST(WeirHelp, fits_a_terminal_and_calls_values_by_what_they_are) {
   }
 }
 
+// The words alone: what wrapping must not change.
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream all(text);
+  std::vector<std::string> words;
+  for (std::string word; all >> word;)
+    if (word != "\\") words.push_back(word);
+  return words;
+}
+
+TEST(ProgramsHelp, is_as_wide_as_the_terminal) {
+  const auto folder = fs::path(WEIR_PROGRAM).parent_path();
+  std::vector<std::pair<std::string, std::string>> helps;
+  for (const char* program : {"weir", "weir-server", "weir-cli", "weir-benchmark"})
+    helps.emplace_back(program, "");
+  for (const char* command : {"run", "trace", "faults", "seeds", "fabric", "devices", "sockets", "stat",
+                              "plan", "sim", "collector", "rpc", "tensor", "completion"})
+    helps.emplace_back("weir", command);
+  for (const auto& [program, command] : helps) {
+    const auto help = [&] {
+      auto words = command.empty() ? std::vector<std::string>{} : std::vector{command};
+      words.emplace_back("--help");
+      return run_program(folder / program, words).out;
+    };
+    const std::string as_written = help();
+    for (const std::size_t columns : {80, 72}) {
+      ::setenv("COLUMNS", std::to_string(columns).c_str(), 1);
+      const std::string narrow = help();
+      ::unsetenv("COLUMNS");
+      EXPECT_EQ(words_of(narrow), words_of(as_written)) << program << " " << command;
+      std::istringstream lines(narrow);
+      for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(line.size(), columns) << program << " " << command << ": " << line;
+    }
+  }
+}
+
 struct CommandRow {
   std::vector<std::string> words;
   int status;

@@ -7,6 +7,7 @@
 #include "cli/weir/command.hpp"
 #include "cli/weir/devices/device_list.hpp"
 #include "cli/weir/launch/drop_in_libraries.hpp"
+#include "screen/terminal.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
@@ -69,7 +70,7 @@ int devices(std::span<const std::string> arguments) {
   std::string library_directory;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--help" || arguments[i] == "-h") {
-      std::fputs(help.data(), stdout);
+      screen::print_wrapped(stdout, help);
       return 0;
     }
     if (arguments[i] == "--json") {
@@ -90,7 +91,10 @@ int devices(std::span<const std::string> arguments) {
   } else {
     trouble = software.error();
   }
-  std::fputs((json ? as_json(all) : as_text(all)).c_str(), stdout);
+  if (json)
+    std::fputs(as_json(all).c_str(), stdout);
+  else
+    screen::print_wrapped(stdout, as_text(all));
   if (trouble.empty()) return 0;
   std::fflush(stdout);
   return complain("devices", "the software NIC is not listed: " + trouble, 1);

@@ -4,6 +4,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/fabric/fabric_command.hpp"
+#include "screen/terminal.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
@@ -112,7 +113,7 @@ std::expected<std::vector<std::string>, int> read_fabric_words(std::string_view 
       words.push_back(word);
       continue;
     }
-    if (word == "--help" || word == "-h") return std::unexpected(print_out("fabric", fabric_help, 0, 1));
+    if (word == "--help" || word == "-h") return std::unexpected(print_help("fabric", fabric_help, 1));
     const auto equals = word.find('=');
     const auto option =
         std::ranges::find(options, std::string_view(word).substr(0, equals), &FabricOption::name);
@@ -136,11 +137,11 @@ std::expected<std::vector<std::string>, int> read_fabric_words(std::string_view 
 
 int fabric(std::span<const std::string> arguments) {
   if (arguments.empty()) {
-    std::fputs(fabric_help.data(), stderr);
+    screen::print_wrapped(stderr, fabric_help);
     return fabric_misused;
   }
   const std::string& word = arguments.front();
-  if (word == "--help" || word == "-h" || word == "help") return print_out("fabric", fabric_help, 0, 1);
+  if (word == "--help" || word == "-h" || word == "help") return print_help("fabric", fabric_help, 1);
   for (const auto& [name, function] : fabric_subcommands)
     if (name == word) return function(arguments.subspan(1));
   std::vector<std::string_view> known;

@@ -26,7 +26,7 @@ int fabric_ssh(std::span<const std::string> arguments) {
   std::size_t next = 0;
   for (; next < arguments.size() && arguments[next].starts_with('-'); ++next) {
     const std::string& word = arguments[next];
-    if (word == "--help" || word == "-h") return print_out("fabric ssh", fabric_help, 0, fabric_failed);
+    if (word == "--help" || word == "-h") return print_help("fabric ssh", fabric_help, fabric_failed);
     if (is_flag(word)) continue;
     const bool takes_value = word == "--fabric" || (word.size() >= 2 && word[1] != '-' &&
                                                     with_value.find(word[1]) != std::string_view::npos);

@@ -4,6 +4,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/launch/launch.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::command {
 namespace {
@@ -106,7 +107,7 @@ int run_program(std::string_view subcommand, std::span<const std::string> argume
   const auto command = read_launch_options(subcommand, arguments, options, help);
   if (!command) return command.error();
   if (launch.help) {
-    std::fputs(help.data(), stdout);
+    screen::print_wrapped(stdout, help);
     return 0;
   }
   launch.command = *command;

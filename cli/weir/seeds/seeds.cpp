@@ -13,6 +13,7 @@
 #include "cli/weir/launch/launch.hpp"
 #include "cli/weir/seeds/shrink.hpp"
 #include "cli/weir/seeds/weak_runs.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::command {
 namespace {
@@ -75,7 +76,7 @@ void print_help() {
   for (const WeaknessRow& row : rnic::weak::table)
     text += fmt::format("  {:<15} {}{}\n", row.name, row.what, row.level == 1 ? "" : "; off unless named");
   text += help_end;
-  std::fputs(text.c_str(), stdout);
+  screen::print_wrapped(stdout, text);
 }
 
 Plan plan_of(const Settings& settings, std::uint64_t seed) {

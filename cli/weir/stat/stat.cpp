@@ -16,6 +16,7 @@
 #include "cli/weir/stat/rate_history.hpp"
 #include "cli/weir/stat/stat_options.hpp"
 #include "cli/weir/stat/stat_text.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::command {
 namespace {
@@ -152,7 +153,7 @@ int stat(std::span<const std::string> arguments) {
   const auto options = read_stat_options(arguments);
   if (!options) {
     if (options.error().status != 0) return complain("stat", options.error().text, options.error().status);
-    std::fputs(options.error().text.c_str(), stdout);
+    screen::print_wrapped(stdout, options.error().text);
     return 0;
   }
   const auto libraries = find_drop_in_libraries(options->library_directory);
