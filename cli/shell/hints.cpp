@@ -101,6 +101,7 @@ std::string help_on(const std::vector<std::string>& words) {
   return "  help <command>     its arguments\n"
          "  <tab>              completes commands; their arguments are shown while you type\n"
          "  <n> <command>      runs it n times\n"
+         "  :set nohints       does not show them; :set hints shows them again\n"
          "  connect <host> <port>, clear, quit\n";
 }
 

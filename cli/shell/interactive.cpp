@@ -44,6 +44,17 @@ bool is_own_command(Conversation& conversation, const std::vector<std::string>& 
   return true;
 }
 
+// ":set hints" and ":set nohints", as in redis-cli.
+bool is_preference(const std::vector<std::string>& words, LineEditor& editor) {
+  if (words.front() != ":set") return false;
+  const bool shown = words.size() == 2 && same_word(words[1], "hints");
+  if (shown || (words.size() == 2 && same_word(words[1], "nohints")))
+    editor.show_hints(shown);
+  else
+    fmt::print(stderr, ":set wants hints or nohints\n");
+  return true;
+}
+
 Next run_line(Conversation& conversation, const Options& options, std::vector<std::string> words) {
   Next next = Next::go_on;
   if (is_own_command(conversation, words, next)) return next;
@@ -99,6 +110,7 @@ int converse_on_terminal(Conversation& conversation, const Options& options,
       fmt::print("Invalid argument(s)\n");
       continue;
     }
+    if (is_preference(*words, editor)) continue;
     if (run_line(conversation, options, std::move(*words)) == Next::leave) return 0;
   }
 }

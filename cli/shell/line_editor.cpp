@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <cwchar>
 #include <string_view>
 #include <utility>
 
@@ -28,7 +28,7 @@ struct LineEditor::State {
   HistEvent event{};
   std::string history_file;
   std::string prompt;
-  std::string hint;  // shown at the right margin
+  bool hints = true;
   bool interrupted = false;
 
   static State& of(EditLine* edit) {
@@ -38,27 +38,50 @@ struct LineEditor::State {
   }
   static char* show_prompt(EditLine* edit) { return of(edit).prompt.data(); }
 
-  // Called at each redraw. Shows a hint only if it fits beside the line; libedit would wrap it.
-  static char* show_hint(EditLine* edit) {
-    auto& state = of(edit);
-    const LineInfo* line = ::el_line(edit);
-    const std::string_view text(line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer));
-    state.hint = hint_for(text);
+  // What may be shown behind the cursor of the line as it is.
+  std::string hint_beside(const LineInfo& line) const {
+    if (!hints || line.cursor != line.lastchar) return {};
+    const std::string_view text(line.buffer, static_cast<std::size_t>(line.lastchar - line.buffer));
+    std::string hint = hint_for(text);
+    if (hint.empty()) return {};
+    if (!text.ends_with(' ')) hint.insert(0, " ");
     int columns = 80;
     ::el_get(edit, EL_GETTC, "co", &columns);
-    const auto room = columns - static_cast<int>(text.size() + state.prompt.size()) - 3;
-    if (state.hint.empty() || static_cast<int>(state.hint.size()) > room)
-      state.hint.clear();
-    else
-      state.hint = std::string(1, no_width) + "\x1b[90m" + no_width + state.hint + no_width + "\x1b[0m" +
-                   no_width + " ";  // such a sequence is drawn with the next character
-    return state.hint.data();
+    const auto width = static_cast<std::size_t>(std::max(columns, 1));
+    // The last column stays free: a cursor there is in no certain place.
+    hint.resize(std::min(hint.size(), width - 1 - (prompt.size() + text.size()) % width));
+    return hint;
   }
 
-  // libedit's own insert draws only the character, but the hint needs a redraw of the whole line.
-  static unsigned char insert(EditLine* edit, int key) {
-    const char text[] = {static_cast<char>(key), '\0'};
-    return ::el_insertstr(edit, text) == 0 ? CC_REFRESH : CC_ERROR;
+  // libedit draws the line and then waits here for a key. The hint is there only while it waits, so libedit
+  // need not know of it, and a line that has been typed stays without it.
+  static int read_key(EditLine* edit, wchar_t* key) {
+    const State& state = of(edit);
+    const std::string hint = state.hint_beside(*::el_line(edit));
+    if (!hint.empty()) std::printf("\x1b[90m%s\x1b[0m\x1b[%zuD", hint.c_str(), hint.size());
+    std::fflush(stdout);
+    const int got = read_character(edit, key);
+    if (!hint.empty()) std::fputs("\x1b[K", stdout);
+    std::fflush(stdout);
+    return got;
+  }
+
+  // 1, 0 at the end, -1: standard input failed.
+  static int read_character(EditLine* edit, wchar_t* key) {
+    std::mbstate_t state{};
+    for (;;) {
+      char byte = 0;
+      const auto got = ::read(STDIN_FILENO, &byte, 1);
+      if (got < 0 && errno == EINTR) {  // the window has another size, or the program goes on after Ctrl-Z
+        ::el_set(edit, EL_REFRESH);
+        continue;
+      }
+      if (got <= 0) return static_cast<int>(got);
+      const auto length = std::mbrtowc(key, &byte, 1, &state);
+      if (length == static_cast<std::size_t>(-2)) continue;  // not all of it yet
+      if (length == static_cast<std::size_t>(-1)) *key = static_cast<unsigned char>(byte);
+      return 1;
+    }
   }
 
   static unsigned char complete(EditLine* edit, int) {
@@ -99,18 +122,12 @@ LineEditor::LineEditor(std::string history_file) : state_(std::make_unique<State
   state.edit = ::el_init("weir-cli", stdin, stdout, stderr);
   ::el_set(state.edit, EL_CLIENTDATA, &state);
   ::el_set(state.edit, EL_PROMPT_ESC, &State::show_prompt, no_width);
-  ::el_set(state.edit, EL_RPROMPT_ESC, &State::show_hint, no_width);
+  ::el_set(state.edit, EL_GETCFN, &State::read_key);
   ::el_set(state.edit, EL_EDITOR, "emacs");
   ::el_set(state.edit, EL_SIGNAL, 1);
   ::el_set(state.edit, EL_HIST, ::history, state.history);
-  ::el_set(state.edit, EL_ADDFN, "weir-insert", "insert and show the hint", &State::insert);
   ::el_set(state.edit, EL_ADDFN, "weir-complete", "complete a command", &State::complete);
   ::el_set(state.edit, EL_ADDFN, "weir-interrupt", "give up the line", &State::interrupt);
-  for (char key = ' '; key <= '~'; ++key) {
-    if (key == '-') continue;  // bind takes it for an option; libedit's insert works, but shows no hint
-    const std::string name = key == '^' || key == '\\' ? std::string("\\") + key : std::string(1, key);
-    ::el_set(state.edit, EL_BIND, name.c_str(), "weir-insert", nullptr);
-  }
   ::el_set(state.edit, EL_BIND, "\t", "weir-complete", nullptr);
   ::el_set(state.edit, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   ::el_set(state.edit, EL_BIND, "\x1b[3~", "ed-delete-next-char", nullptr);
@@ -144,6 +161,8 @@ std::optional<std::string> LineEditor::read(const std::string& prompt) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   return std::string(text);
 }
+
+void LineEditor::show_hints(bool shown) { state_->hints = shown; }
 
 void LineEditor::remember(const std::string& line) {
   ::history(state_->history, &state_->event, H_ENTER, line.c_str());

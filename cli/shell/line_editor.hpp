@@ -1,4 +1,4 @@
-// Reads a line from a terminal with editing, history, completion of commands and hints at the right margin.
+// Reads a line from a terminal with editing, history, completion of commands and hints behind the cursor.
 //
 // Uses libedit: it works only on a terminal, and only one editor may exist at a time.
 #pragma once
@@ -17,6 +17,7 @@ class LineEditor {
   // The next line, without its end. nullopt: the user is done (Ctrl-D, or Ctrl-C on an empty line).
   std::optional<std::string> read(const std::string& prompt);
   void remember(const std::string& line);
+  void show_hints(bool shown);  // they are, unless told
 
  private:
   struct State;
