@@ -55,7 +55,7 @@ weir_install_pages(nic 1 weir weir-run weir-trace weir-fabric weir-faults weir-d
 weir_install_pages(tools 1 weir-plan weir-sim weir-collector weir-rpc weir-tensor weir-cli weir-benchmark)
 weir_install_pages(server 1 weir-server weir-check)
 weir_install_pages(lib 7 weir-nccl)
-foreach(pair nic=weir tools=weir-cli tools=weir-benchmark server=weir-server server=weir-check)
+foreach(pair nic=weir nic=weir-fabric tools=weir-plan tools=weir-sim tools=weir-collector tools=weir-rpc tools=weir-tensor tools=weir-cli tools=weir-benchmark server=weir-server server=weir-check)
   string(REGEX MATCH "(.*)=(.*)" pair ${pair})
   install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/weir.bash RENAME ${CMAKE_MATCH_2}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT ${CMAKE_MATCH_1})

@@ -146,7 +146,7 @@ _weir() {
         --import | -o | --output) _weir_files ;;
         --speed | --cable | --model) ;;
         *) if [[ $word == -* ]]; then
-          _weir_choose "--format --output --sonic --diff --import --speed --cable --model --strict --no-failures --models
+          _weir_choose "--format --json --output --sonic --diff --import --speed --cable --model --strict --no-failures --models
             --help"
         else
           _weir_files
@@ -155,7 +155,9 @@ _weir() {
       ;;
     sim)
       if [[ $previous == --set || $previous == --sweep ]]; then
-        mapfile -t COMPREPLY < <(compgen -S = -W "$("$1" sim --settings 2>/dev/null | cut -d' ' -f1)" -- "$word")
+        # buffer.alpha, and alpha alone
+        mapfile -t COMPREPLY < <(compgen -S = -W "$("$1" sim --settings 2>/dev/null | sed -n 's/^\([a-z_]*\.\([a-z_]*\)\) .*/\1 \2/p')" \
+          -- "$word")
         compopt -o nospace
       elif [[ $previous == -o || $previous == --output ]]; then
         _weir_directories
@@ -238,5 +240,17 @@ _weir_program() {
   _weir_trim
 }
 
+# weir-plan is `weir plan`.
+_weir_subcommand() {
+  local subcommand=${1##*/} weir=${1%/*}/weir
+  subcommand=${subcommand#weir-}
+  if [[ $1 != */* ]]; then weir=weir; fi
+  COMP_LINE="$weir $subcommand${COMP_LINE#"$1"}"
+  COMP_WORDS=("$weir" "$subcommand" "${COMP_WORDS[@]:1}")
+  ((COMP_CWORD++))
+  _weir "$weir"
+}
+
 complete -F _weir weir
+complete -F _weir_subcommand weir-plan weir-sim weir-collector weir-rpc weir-tensor weir-fabric
 complete -F _weir_program weir-cli weir-benchmark weir-server weir-check

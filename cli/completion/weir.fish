@@ -99,6 +99,7 @@ complete -c weir -x -n '__fish_seen_subcommand_from stat' -s p -l pid -a '(__fis
 complete -c weir -x -n '__fish_seen_subcommand_from stat' -l listen -d 'host:port to serve /metrics at'
 complete -c weir -x -n '__fish_seen_subcommand_from stat' -s s -l sort -d 'column to sort by' \
     -a 'pid command ops send write read atomic recv served out in bell compl wake rnr retry error'
+complete -c weir -f -n '__fish_seen_subcommand_from plan' -l json -d 'the same as --format json'
 complete -c weir -x -n '__fish_seen_subcommand_from plan' -s f -l format -a 'table json html' -d 'format of the report'
 complete -c weir -n '__fish_seen_subcommand_from plan' -s o -l output -r -d 'file for the report'
 complete -c weir -n '__fish_seen_subcommand_from plan' -l sonic -r -d 'directory for config_db.json files'

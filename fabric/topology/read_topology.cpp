@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fabric/topology/network_reader.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::fabric {
 namespace {
@@ -37,10 +38,13 @@ std::optional<std::uint32_t> NetworkReader::model(Table& table, std::string_view
   }
   const auto found = std::ranges::find(network_.models, *name, &SwitchModel::name);
   if (found != network_.models.end()) return static_cast<std::uint32_t>(found - network_.models.begin());
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   for (const auto& known : network_.models) names.push_back(known.name);
-  table.complain(key, fmt::format("no switch model '{}'", *name),
-                 fmt::format("known: {}; or describe it with [[switch_model]]", fmt::join(names, ", ")));
+  const std::string_view meant = nearest(*name, names);
+  table.complain(
+      key, fmt::format("no switch model '{}'", *name),
+      fmt::format("{}known: {}; or describe it with [[switch_model]]",
+                  meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant), fmt::join(names, ", ")));
   return std::nullopt;
 }
 

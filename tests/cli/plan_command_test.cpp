@@ -71,6 +71,7 @@ TEST_F(PlanCommandTest, statuses_are_those_of_the_manual) {
       {{"--help"}, 0},
       {{}, 2},
       {{"--format", "yaml", shipped("ring")}, 2},
+      {{"--format", "html", "--json", shipped("ring")}, 2},
       {{"--nonsense"}, 2},
       {{wrong}, 3},
       {{path("gone.toml")}, 3},
@@ -139,7 +140,7 @@ TEST_F(PlanCommandTest, imported_cabling_is_planned) {
 }
 
 TEST_F(PlanCommandTest, network_with_faults_gets_no_configuration) {
-  const auto ended = run({shipped("ring"), "--sonic", path("out"), "-f", "json"});
+  const auto ended = run({shipped("ring"), "--sonic", path("out"), "--json"});
   EXPECT_EQ(ended.status, 1);
   EXPECT_THAT(ended.err, HasSubstr("s1 -> s2 -> s3 -> s4 -> s5 -> s1"));
   EXPECT_THAT(ended.out, StartsWith("{"));

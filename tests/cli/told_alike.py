@@ -51,7 +51,8 @@ def completed(line):
     words = []
     for word in re.split(r" +", line):
         words += [piece for piece in re.split(r"([:=]+)", word) if piece] or [""]
-    function = "_weir" if words[0].endswith("weir") else "_weir_program"
+    name = pathlib.Path(words[0]).name
+    function = "_weir" if name == "weir" else "_weir_subcommand" if name.removeprefix("weir-") in SUBCOMMANDS else "_weir_program"
     done = subprocess.run(["bash", "-c", COMPLETE, "bash", COMPLETION / "weir.bash", function, line, *words],
                           capture_output=True, text=True, check=True)
     assert done.stderr == "", (line, done.stderr)
@@ -90,7 +91,8 @@ class ToldAlike(unittest.TestCase):
     def test_bash_completes_what_stands_between(self):
         with tempfile.TemporaryDirectory() as folder:
             fake = pathlib.Path(folder) / "weir"  # replaces the program that would ask a server
-            fake.write_text('#!/bin/sh\n[ "$*" = "rpc list --names tcp://127.0.0.1:9000" ] && echo shop.add shop.brew\n')
+            fake.write_text('#!/bin/sh\n[ "$*" = "rpc list --names tcp://127.0.0.1:9000" ] && echo shop.add shop.brew\n'
+                            '[ "$*" = "sim --settings" ] && echo "buffer.alpha  number" && echo "ecn.kmin  bytes"\n')
             fake.chmod(0o755)
             rows = [
                 ("weir co", ["collector", "completion"]),
@@ -103,6 +105,11 @@ class ToldAlike(unittest.TestCase):
                 ("weir rpc list tcp:", ["//"]),
                 (f"{fake} rpc call tcp://127.0.0.1:9000 shop.b", ["shop.brew"]),
                 ("weir plan -f h", ["html"]),
+                ("weir-plan -f h", ["html"]),
+                ("weir-rpc ca", ["call"]),
+                (f"{fake} sim --set al", ["alpha="]),
+                (f"{fake} sim --set buf", ["buffer.alpha="]),
+                (f"{fake}-sim --sweep ecn", ["ecn.kmin="]),
                 ("weir run --gid fd00::1 --mt", ["--mtu"]),
                 ("weir run --mtu 10", ["1024"]),
                 ("weir-server --tls-auth-clients o", ["optional"]),

@@ -208,7 +208,7 @@ const Mistake mistakes[] = {
           "\"x\"\nbuffer = 9999\ncell = 1\n"),
      "net.toml:23:1: switch model 'x' is there twice"},
     {"unknown_model", replaced("generic-32m", "generic-33m"),
-     "net.toml:4:9: no switch model 'generic-33m'; known: "},
+     "net.toml:4:9: no switch model 'generic-33m'; did you mean 'generic-32m'? known: "},
     {"unknown_node", replaced("\"h1\", \"s1\"", "\"h7\", \"s1\""), "net.toml:10:12: no node 'h7'"},
     {"self_link", replaced("\"h1\", \"s1\"", "\"s1\", \"s1\""), "a link of a node with itself"},
     {"port_twice", with("[[link]]\nbetween = [\"s1:Ethernet8\", \"h1\"]\nspeed = \"25G\"\ncable = \"1m\"\n"),

@@ -60,6 +60,8 @@ def mistakes_are_refused_with_their_place(folder):
                   ["--sweep", "alpha=1", "--sweep", "buffer.alpha=2"], ["--set", "headroom=3GB"],
                   ["--sweep", "headroom=4KB,3GB"], ["--telemetry", "nobody"]):
         assert sim(SCENARIOS / "incast.toml", *words).returncode == 2, words
+    for word, meant in (("alhpa=1", "alpha"), ("bufer.alpha=1", "buffer.alpha")):
+        assert f"did you mean '{meant}'?" in sim(SCENARIOS / "incast.toml", "--set", word).stderr, word
     for words in (["--set", "duration=170s"], ["--sweep", "load=1,100", "--sweep", "duration=10ms,2s"]):
         much = sim(SCENARIOS / "websearch-320.toml", *words)
         assert much.returncode == 2 and "more than 20 million" in much.stderr, much

@@ -179,6 +179,9 @@ int plan(std::span<const std::string> arguments) {
   app.add_option("-f,--format", command.format, "table (default), json or html")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"table", "json", "html"}).description(""));
+  app.add_flag_callback(
+         "--json", [&command] { command.format = "json"; }, "the same as --format json")
+      ->excludes("--format");
   app.add_option("-o,--output", command.output, "write the report to this file instead of standard output")
       ->type_name("FILE");
   app.add_option("--sonic", command.sonic_directory, "write DIR/SWITCH/config_db.json for each switch")

@@ -18,6 +18,7 @@
 #include "fabric/plan/report.hpp"
 #include "fabric/sim/collective.hpp"
 #include "fabric/sim/summary.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 namespace {
@@ -200,15 +201,27 @@ int verdict(const SimCommand& command, std::span<const sim::Summary> runs) {
   return status;
 }
 
+// Settings are written with their table or without.
+std::string meant_setting(const std::string& word) {
+  std::vector<std::string> names;
+  for (const sim::Knob& knob : sim::knobs())
+    names.push_back((word.find('.') == std::string::npos ? "" : std::string(knob.table) + ".") +
+                    std::string(knob.key));
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return did_you_mean(word, candidates);
+}
+
 std::optional<std::pair<const sim::Knob*, std::string>> split_setting(const std::string& word,
                                                                       const char* option) {
   const auto equals = word.find('=');
   const auto* knob = equals == std::string::npos ? nullptr : sim::find_knob(word.substr(0, equals));
   if (knob == nullptr) {
-    complain("sim",
-             fmt::format("{} {}: {}; weir sim --settings lists the settings", option, word,
-                         equals == std::string::npos ? "no = in it" : "no such setting"),
-             sim_misused);
+    complain(
+        "sim",
+        fmt::format("{} {}: {}; weir sim --settings lists the settings", option, word,
+                    equals == std::string::npos ? "no = in it"
+                                                : "no such setting" + meant_setting(word.substr(0, equals))),
+        sim_misused);
     return std::nullopt;
   }
   return std::pair{knob, word.substr(equals + 1)};
