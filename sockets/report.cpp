@@ -84,11 +84,13 @@ std::string report() {
     all = ended;
   }
   ConnectionObjects::each_once([&](int, const Connection& it) { add(all, it); });
+  if (all.connections == 0) return {};  // shells and the programs that they start are many
   const auto most = std::ranges::max_element(all.why_not);
   const Reason why = *most > 0 ? static_cast<Reason>(most - all.why_not.begin()) : Reason::none;
   const std::string begin = std::string("weir sockets: ") + program_invocation_short_name + "[" +
                             std::to_string(::getpid()) + "]: ";
-  std::string text = begin + std::to_string(all.connections) + " connections, " +
+  std::string text = begin + std::to_string(all.connections) +
+                     (all.connections == 1 ? " connection, " : " connections, ") +
                      std::to_string(all.changed) + " changed to RDMA, " + std::to_string(all.short_ones) +
                      " were too short to\n";
   text += begin + carried("sent", all.sent, all.sent_tcp);

@@ -1,4 +1,5 @@
-// Summarizes this process's connections in five lines at its end (WEIR_SOCKETS=report). Any thread.
+// Summarizes this process's connections in five lines at its end (WEIR_SOCKETS=report); empty if it had none.
+// Any thread.
 #pragma once
 
 #include <string>

@@ -47,6 +47,8 @@ Settings read_settings() {
   it.off = mode != nullptr && std::string_view(mode) == "off";
   it.trace = mode != nullptr && std::string_view(mode) == "trace";
   it.report = mode != nullptr && std::string_view(mode) == "report";
+  if (mode != nullptr && *mode != '\0' && !it.off && !it.trace && !it.report)
+    std::fprintf(stderr, "weir sockets: WEIR_SOCKETS=%s is none of trace, report and off: ignored\n", mode);
   if (auto rules = read_rules(std::getenv("WEIR_SOCKETS_RULES"))) {
     it.rules = *std::move(rules);
   } else {  // we may not end the program; change nothing, since the user meant to exclude something
