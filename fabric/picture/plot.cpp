@@ -173,7 +173,7 @@ class Drawing {
       svg.text("quiet", {end, y_.low + 18}, Anchor::end, plot_.x_names[i]);
       free_from = end + 12;
     }
-    svg.text("quiet", {x_.high, y_.low + name_row}, Anchor::end, plot_.x_label);
+    svg.text("quiet", {x_.high, y_.low + name_row}, Anchor::end, plot_.x_label + " (in equal steps)");
   }
 
   void line(Svg& svg, std::size_t i) const {

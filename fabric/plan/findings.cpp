@@ -51,7 +51,8 @@ class Findings {
     const auto& first = network_[kind.switches.front()].name;
     return kind.switches.size() == 1
                ? fmt::format("{} ({})", first, kind.model->name)
-               : fmt::format("{} and {} like it ({})", first, kind.switches.size() - 1, kind.model->name);
+               : fmt::format("{} and {} equal {} ({})", first, kind.switches.size() - 1,
+                             kind.switches.size() == 2 ? "switch" : "switches", kind.model->name);
   }
 
   const Place& place(const SwitchPlan& kind) const { return network_[kind.switches.front()].place; }
@@ -106,7 +107,8 @@ class Findings {
               "{}: headroom {} + guaranteed {} + reserved {} bytes do not fit into its buffer of {}; use "
               "fewer "
               "lossless priorities, shorter cables, a smaller lossless_mtu, or headroom_pool = \"shared\"",
-              who(kind), split.headroom, split.guaranteed, split.reserved, split.buffer),
+              who(kind), grouped(split.headroom), grouped(split.guaranteed), grouped(split.reserved),
+              grouped(split.buffer)),
           place(kind));
     for (const auto& port : kind.ports)
       if (port.in_principle.bytes > port.xoff && network_.overrides.xoff_bytes)
@@ -114,8 +116,8 @@ class Findings {
             fmt::format("{}, ports of {:g}G to {} over {:g} m: plan.xoff says {} bytes, but {} may still "
                         "arrive after XOFF; lossless packets will be lost; leave plan.xoff out, or raise it "
                         "that far",
-                        who(kind), gbps(port), port.peer, port.cable.length_m, port.xoff,
-                        port.in_principle.bytes),
+                        who(kind), gbps(port), port.peer, port.cable.length_m, grouped(port.xoff),
+                        grouped(port.in_principle.bytes)),
             network_.overrides.place);
       else if (port.in_principle.bytes > port.xoff)
         add(Severity::warning, "headroom_short",
@@ -123,8 +125,8 @@ class Findings {
                 "{}, ports of {:g}G to {} over {:g} m: SONiC's formula gives an xoff of {} bytes, but first "
                 "principles with packets of {} bytes require {}; expect loss if packets are that small; set "
                 "headroom = \"larger\", or smallest_packet to your packets' size",
-                who(kind), gbps(port), port.peer, port.cable.length_m, port.xoff,
-                port.in_principle.worst_packet_bytes, port.in_principle.bytes),
+                who(kind), gbps(port), port.peer, port.cable.length_m, grouped(port.xoff),
+                port.in_principle.worst_packet_bytes, grouped(port.in_principle.bytes)),
             place(kind));
   }
 
@@ -141,7 +143,7 @@ class Findings {
           fmt::format(
               "{}, ports of {:g}G: Kmin of {} bytes is less than two frames of {}: an uncongested queue "
               "will be marked, which costs throughput",
-              who(kind), gbps(port), marks.kmin_bytes, network_.classes.lossless_mtu_bytes),
+              who(kind), gbps(port), grouped(marks.kmin_bytes), network_.classes.lossless_mtu_bytes),
           place(kind));
   }
 
@@ -219,7 +221,7 @@ class Findings {
                     "with more, packets are lost; if {} are congested on average ([traffic] "
                     "congested_queues), each by "
                     "chance, it is too small {:.2g} % of the time; set headroom_pool in [plan], up to {}",
-                    who(kind), kind.split.headroom, enough, groups, mean, 100 * chance,
+                    who(kind), grouped(kind.split.headroom), enough, groups, mean, 100 * chance,
                     kind.split.headroom_sum),
         place(kind));
   }

@@ -72,7 +72,7 @@ std::string worst_places(const Simulation& simulation, const Network& network) {
     const double part = static_cast<double>(pool.used_most) / static_cast<double>(pool.size);
     map.nodes[{n}] = {shade(part), fmt::format("at most {:.0f} % of the shared buffer in use", 100 * part)};
   }
-  map.keys = {{"h6", "fuller buffer, longer queue to a host: darker", true},
+  map.keys = {{"h6", "the fuller a buffer and the longer a queue to a host, the stronger", true},
               {"held", "host stopped by PFC", true},
               {"cyclic", "link stopped"},
               {"hot", "long queue"}};

@@ -103,7 +103,7 @@ TEST(Plot, names_stand_in_place_of_numbers_where_they_have_room) {
             .lines = {{"a", {{0, 1}, {1, 2}, {2, 3}}}},
             .x_names = {"50KB", "1MB", "none"},
             .x_to = 2};
-  EXPECT_THAT(words_below(svg(plot)), testing::ElementsAre("50KB", "1MB", "none", "kmin"));
+  EXPECT_THAT(words_below(svg(plot)), testing::ElementsAre("50KB", "1MB", "none", "kmin (in equal steps)"));
   plot.x_names.assign(101, "0.0078125");
   plot.x_to = 100;
   const auto crowded = words_below(svg(plot));
