@@ -10,6 +10,7 @@ implementation of the CRC (zlib's) finds right. Where tshark is installed, it mu
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -155,6 +156,10 @@ def run_row(build, scratch, row):
     posted = [line for line in lines if f" post {operation} " in line]
     failed = [line for line in lines if " comp " in line and "success" not in line]
     expect(len(posted), ITERATIONS, f"lines of posted {operation}s")
+    registered = set(re.findall(r" - register 0x\w+: \d+ bytes, key (0x\w+),", "\n".join(lines)))
+    used = set(re.findall(r"(?:from|into) 0x\w+ key (0x\w+)", "\n".join(posted)))
+    expect(used - registered, set(), "keys that were used and not registered")
+    expect(set(re.findall(r" - deregister key (0x\w+)", "\n".join(lines))), registered, "keys that were deregistered")
     expect(failed[:1], [], "completions with an error")
     signaled = sum("signaled" in line for line in posted)
     expect(sum(f" comp {operation} " in line for line in lines), signaled, f"completions of {signaled} signaled {operation}s")

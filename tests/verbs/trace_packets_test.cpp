@@ -188,6 +188,13 @@ TEST(TraceLines, say_what_was_posted_and_what_came_of_it) {
   wc.byte_len = 24;
   wc.src_qpn = 0x8002;
   EXPECT_EQ(completion_line(wc), "comp RECV wr_id 0x9: success, 24 bytes, from 8002");
+  ibv_mr region{};
+  region.addr = reinterpret_cast<void*>(0x1000);
+  region.length = 64;
+  region.lkey = 0x101;
+  EXPECT_EQ(registration_line(region, 0x1000, 0), "register 0x1000: 64 bytes, key 0x101, local-read");
+  EXPECT_EQ(registration_line(region, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED),
+            "register 0x1000: 64 bytes, key 0x101, remotely 0x0, local-write zero-based");
   wc.status = WcStatus::rem_access_err;
   EXPECT_EQ(completion_line(wc), "comp wr_id 0x9: remote access error");
 }

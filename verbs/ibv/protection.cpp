@@ -1,9 +1,12 @@
 // Memory regions.
 #include <cerrno>
+#include <cstdio>
 
 #include "link/not_cancelled.hpp"
 #include "verbs/faulty/calls.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/trace/log_lines.hpp"
+#include "verbs/trace/tracer.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -33,6 +36,18 @@ struct MrInitAttributes {  // ibv_mr_init_attr
   void* dma_handle;
 };
 
+// Only a traced process pays for the text.
+void trace_registration(const ibv_mr& region, std::uint64_t iova, unsigned access) {
+  if (context_of(region.context).adapter().tracer() != nullptr)
+    trace_line(region.context->device->name, registration_line(region, iova, access));
+}
+void trace_deregistration(const ibv_mr& region) {
+  if (context_of(region.context).adapter().tracer() == nullptr) return;
+  char text[32];
+  std::snprintf(text, sizeof text, "deregister key 0x%x", region.lkey);
+  trace_line(region.context->device->name, text);
+}
+
 }  // namespace
 
 ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
@@ -55,6 +70,7 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
   mr->mr = {pd->context, pd, addr, length, *key >> 8, *key, *key};
   mr->access = access;
   pd_of(pd).users.fetch_add(1);
+  trace_registration(mr->mr, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
   return &mr->mr;
 }
 
@@ -81,10 +97,12 @@ int change_region(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, 
       errno = static_cast<int>(key.error().code);
       return IBV_REREG_MR_ERR_CMD;
     }
+    trace_deregistration(*mr);
     nic.deregister_memory(mr->lkey);
     mr->addr = addr;
     mr->length = length;
     mr->lkey = mr->rkey = *key;
+    trace_registration(*mr, start, new_access);
   } else {
     nic.adapter().table().update(mr->lkey, new_access & rights, pd_of(new_pd).number);
     nic.adapter().drain_initiators(mr->lkey);
@@ -145,6 +163,7 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
 int ibv_dereg_mr(ibv_mr* mr) {
   if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return EBUSY;
   drop_user(pd_of(mr->pd));
+  trace_deregistration(*mr);
   context_of(mr->context).nic->deregister_memory(mr->lkey);
   if (auto* users = reinterpret_cast<Mr*>(mr)->memory_users) users->fetch_sub(1);
   delete reinterpret_cast<Mr*>(mr);

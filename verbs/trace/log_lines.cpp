@@ -71,6 +71,24 @@ constexpr Named<rnic::SendOpcode> posted_names[] = {{rnic::SendOpcode::rdma_writ
 
 const char* operation_name(rnic::SendOpcode opcode) { return name_of(opcode, posted_names); }
 
+std::string registration_line(const ibv_mr& region, std::uint64_t iova, unsigned access) {
+  constexpr struct {
+    unsigned bit;
+    const char* name;
+  } rights[] = {{IBV_ACCESS_LOCAL_WRITE, "local-write"}, {IBV_ACCESS_REMOTE_WRITE, "remote-write"},
+                {IBV_ACCESS_REMOTE_READ, "remote-read"}, {IBV_ACCESS_REMOTE_ATOMIC, "remote-atomic"},
+                {IBV_ACCESS_MW_BIND, "windows"},         {IBV_ACCESS_ZERO_BASED, "zero-based"},
+                {IBV_ACCESS_ON_DEMAND, "on-demand"},     {IBV_ACCESS_RELAXED_ORDERING, "relaxed"}};
+  const auto address = reinterpret_cast<std::uint64_t>(region.addr);
+  std::string text;
+  add(text, "register 0x%" PRIx64 ": %zu bytes, key 0x%x,", address, region.length, region.lkey);
+  if (iova != address) add(text, " remotely 0x%" PRIx64 ",", iova);
+  for (const auto& right : rights)
+    if (access & right.bit) add(text, " %s", right.name);
+  if (text.back() == ',') text += " local-read";
+  return text;
+}
+
 std::string posted_line(rnic::SendWqe& wqe, rnic::QpType type) {
   const std::span<const rnic::Sge> pieces(wqe.sges(), wqe.inlined ? 0u : wqe.num_sge);
   std::uint64_t bytes = wqe.inline_bytes;

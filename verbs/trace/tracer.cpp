@@ -36,6 +36,12 @@ std::string time_text(std::uint64_t time_ns) {
   return text;
 }
 
+std::string hexadecimal(rnic::Qpn number) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%x", number.value());
+  return text;
+}
+
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 const Qp* verbs_object(const rnic::QueuePair& qp) { return static_cast<const Qp*>(qp.config().cookie); }
@@ -123,7 +129,7 @@ void VerbsTracer::receive_posted(rnic::Qpn srq, std::uint64_t wr_id, std::span<c
   if (!log_ || !wish_.qps.empty()) return;
   const std::string line = "srq " + receive_line(wr_id, sges);
   const std::lock_guard lock(mutex_);
-  log("-", srq, line);
+  log("-", hexadecimal(srq), line);
 }
 
 void VerbsTracer::polled(const rnic::WorkCompletion& wc) {
@@ -138,6 +144,12 @@ void VerbsTracer::line(rnic::Qpn qpn, const std::string& text) {
   if (!log_ || !wanted(qpn)) return;
   const std::lock_guard lock(mutex_);
   log(qpn, text);
+}
+
+void VerbsTracer::line(const char* device, const std::string& text) {
+  if (!log_ || !wish_.qps.empty()) return;
+  const std::lock_guard lock(mutex_);
+  log(device, "-", text);
 }
 
 void VerbsTracer::finished(const rnic::QueuePair& qp, rnic::SendWqe& wqe, rnic::WcStatus status) {
@@ -185,13 +197,13 @@ void VerbsTracer::forgotten(const rnic::QueuePair& qp) {
 // Call this and the functions below with mutex_ held.
 void VerbsTracer::log(rnic::Qpn qpn, const std::string& line) {
   const auto device = devices_.find(qpn.value());
-  log(device != devices_.end() ? device->second.c_str() : "-", qpn, line);
+  log(device != devices_.end() ? device->second.c_str() : "-", hexadecimal(qpn), line);
 }
 
-void VerbsTracer::log(const char* device, rnic::Qpn number, const std::string& line) {
+void VerbsTracer::log(const char* device, const std::string& number, const std::string& line) {
   char start[128];
-  std::snprintf(start, sizeof start, "%s %d %s %x ", time_text(time_now_ns()).c_str(),
-                static_cast<int>(::getpid()), device, number.value());
+  std::snprintf(start, sizeof start, "%s %d %s %s ", time_text(time_now_ns()).c_str(),
+                static_cast<int>(::getpid()), device, number.c_str());
   log_->append(bytes_of(start + line + "\n"));
   log_->flush();
 }
@@ -287,6 +299,10 @@ void finish_at_exit() {
 }
 
 }  // namespace
+
+void trace_line(const char* device, const std::string& text) {
+  if (VerbsTracer* const tracer = tracer_of_this_process()) tracer->line(device, text);
+}
 
 void trace_if_wanted(NicProcess& nic) {
   Installed& one = installed();

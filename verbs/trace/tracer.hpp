@@ -54,6 +54,8 @@ class VerbsTracer final : public rnic::Tracer {
   // Lines that other parts of this process add: connection management.
   bool logs() const { return log_.has_value(); }
   void line(rnic::Qpn, const std::string& text);
+  // Of a device and no queue pair; left out where only some queue pairs are wanted.
+  void line(const char* device, const std::string& text);
 
   // Writes how many records were dropped.
   void finish();
@@ -61,7 +63,7 @@ class VerbsTracer final : public rnic::Tracer {
  private:
   bool wanted(rnic::Qpn) const;
   void log(rnic::Qpn, const std::string& line);
-  void log(const char* device, rnic::Qpn number, const std::string& line);
+  void log(const char* device, const std::string& number, const std::string& line);
   Conversation& conversation(const rnic::QueuePair&, const rnic::SendWqe&);
   std::vector<std::byte> payload_of(const rnic::QueuePair&, rnic::SendWqe&) const;
   void write_packet(std::span<const std::byte> packet, std::uint64_t time_ns);
@@ -73,6 +75,9 @@ class VerbsTracer final : public rnic::Tracer {
   std::map<std::uint32_t, std::string> devices_;  // by QPN
   std::map<std::uint32_t, Conversation> conversations_;
 };
+
+// A line that belongs to no queue pair, if this process is traced.
+void trace_line(const char* device, const std::string& text);
 
 // Call it before the NIC's first queue pair: traces the NIC if the environment says so. Once per NIC.
 void trace_if_wanted(NicProcess&);

@@ -12,6 +12,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/launch/launch.hpp"
+#include "screen/terminal.hpp"
 
 namespace weir::command {
 namespace {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view help = R"(Usage: weir trace [OPTIONS] [--] COMMAND [ARG...]
 
-Runs COMMAND as `weir run` does, and writes a line for each work request it posts and each completion it polls: time,
+Runs COMMAND as `weir run` does, and writes a line for each work request, completion and registration of memory: time,
 process, device, queue pair, event. With --pcap it also writes RoCEv2 packets, for Wireshark: the real ones to and from
 other hosts and, for work within this host, the packets that the work stands for.
 
@@ -112,7 +113,7 @@ int trace(std::span<const std::string> arguments) {
   const auto command = read_launch_options("trace", arguments, options, help);
   if (!command) return command.error();
   if (launch.help) {
-    std::fputs(help.data(), stdout);
+    screen::print_wrapped(stdout, help);
     return 0;
   }
   launch.command = *command;
