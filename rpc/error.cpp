@@ -58,6 +58,14 @@ bool did_not_run(Errc code) {
   return row != nullptr && row->did_not_run;
 }
 
+Error named(Error error, std::string_view function) {
+  constexpr std::string_view unnamed = "of that name";
+  const auto at = error.what.find(unnamed);
+  if (error.code == Errc::unknown_method && !function.empty() && at != std::string::npos)
+    error.what.replace(at, unnamed.size(), "'" + std::string(function) + "'");
+  return error;
+}
+
 std::unexpected<Error> fail(Errc code, std::string what) {
   return std::unexpected(Error{code, std::move(what), nullptr});
 }

@@ -64,6 +64,10 @@ struct Error {
 template <class T>
 using Result = std::expected<T, Error>;
 
+// A server says no more than that it has no function "of that name", which it got as a number. Puts the name
+// into that sentence. An empty name, and all other errors, change nothing.
+Error named(Error error, std::string_view function);
+
 std::unexpected<Error> fail(Errc, std::string what);
 
 }  // namespace weir::rpc

@@ -163,6 +163,7 @@ struct weir_rpc_client final : public c::Loop {
     } catch (const std::system_error&) {  // cancelled before it was sent
       result = fail(Errc::cancelled, "cancelled by the caller");
     }
+    if (!result) result = std::unexpected(named(std::move(result.error()), call->method));
     end(*call, std::move(result));
   }
 

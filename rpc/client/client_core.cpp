@@ -136,6 +136,7 @@ Result<void> ClientCore::put_before_arguments(Draft& draft, const CallOptions& o
       encode(*options.trace, encoded().grow(trace_context_bytes));
       draft.flags |= FrameFlag::traced;
     }
+    if (schema != nullptr) draft.function = schema->function;
     if (schema != nullptr && schema->id != 0 && peer_knows(Feature::schemas)) put_types(draft, *schema);
     if (options.metadata == nullptr || options.metadata->empty() || !peer_knows(Feature::metadata)) return {};
     draft.flags |= FrameFlag::metadata;
@@ -210,6 +211,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.lent = !given && !options.attachment.empty();
   slot.tokens = tokens_sent_;
   slot.schema = draft.schema;
+  slot.function = draft.function;
   slot.metadata = options.reply_metadata;
   slot.deadline = deadline;
 
@@ -361,7 +363,7 @@ bool ClientCore::on_arrival(Frame& frame) {
   if (frame.header.status == 0)
     end(*slot, frame.body);
   else
-    end(*slot, std::unexpected(failure_in(frame.header, frame.body)));
+    end(*slot, std::unexpected(named(failure_in(frame.header, frame.body), slot->function)));
   return true;
 }
 

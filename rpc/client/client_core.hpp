@@ -94,7 +94,8 @@ class ClientCore : public FrameLink {
     std::uint16_t flags = 0;
     FrameKind kind = FrameKind::request;  // or ping, which pong answers
     std::uint8_t codec = 0;
-    std::uint64_t schema = 0;  // that it told of, or 0
+    std::uint64_t schema = 0;   // that it told of, or 0
+    std::string_view function;  // its name, if the program has its types
   };
   // Starts a request. Append the arguments (about `expected` bytes), then commit() sends it.
   Result<Draft> begin(std::uint64_t method, BodySize expected = 0);
@@ -151,10 +152,11 @@ class ClientCore : public FrameLink {
     Buffer* attachment = nullptr;
     Metadata* metadata = nullptr;
     std::span<std::byte> into;
-    std::uint64_t schema = 0;  // that it told of, or 0
-    std::uint32_t tokens = 0;  // that had been sent before it
-    bool lent = false;         // the request's attachment is the caller's memory
-    bool filling = false;      // `into` is being filled
+    std::uint64_t schema = 0;   // that it told of, or 0
+    std::string_view function;  // its name, if the program has its types
+    std::uint32_t tokens = 0;   // that had been sent before it
+    bool lent = false;          // the request's attachment is the caller's memory
+    bool filling = false;       // `into` is being filled
     Clock::time_point deadline = Clock::time_point::max();
     std::unique_ptr<Result<Bytes>> early;  // the end of a call that was not claimed yet
   };

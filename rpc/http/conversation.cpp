@@ -197,7 +197,7 @@ bool Conversation::on_reply(const Frame& frame) {
 
 Answer Conversation::answer_of_reply(const Frame& reply) const {
   if (reply.header.status == 0) return answer_of_result(reply.body);
-  Error why = failure_in(reply);
+  Error why = named(failure_in(reply), wanted_->function);
   if (why.code == Errc::unknown_method && wanted_->page != nullptr)
     why.what = "the server counts nothing: it was started without ServerOptions::stats";
   return answer_of(why);

@@ -124,6 +124,9 @@ TEST_P(Calls, what_is_no_std_exception_reaches_the_caller_as_a_failure) {
 TEST_P(Calls, unknown_functions_and_wrong_types_are_refused) {
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     EXPECT_EQ((co_await client.call_by_name<int>("shop.sell")).error().code, Errc::unknown_method);
+    const auto unknown = co_await client.call<shop::sized>(1U);
+    EXPECT_EQ(unknown.error().code, Errc::unknown_method);
+    EXPECT_THAT(unknown.error().what, testing::StartsWith("the server has no function 'shop.sized'"));
     const auto wrong = co_await client.call_by_name<int>("shop.add", 1, "two");
     EXPECT_EQ(wrong.error().code, Errc::bad_arguments);
     EXPECT_EQ(wrong.error().what, "element 1: expected an integer, found text");

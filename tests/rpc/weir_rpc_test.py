@@ -29,7 +29,8 @@ CALLS = [
     (["shop.Stock.take", '{"name": "nut", "conut": 1}'], 2, "", "Item has no field 'conut'; it has name, count"),
     (["shop.add", "@/"], 2, "", "cannot read '/': Is a directory"),
     (["shop.add", "@/dev/null"], 2, "", "'/dev/null' is empty"),
-    (["shop.sell"], 1, "", "unknown_method"),
+    (["shop.sell"], 1, "", "unknown_method: the server has no function 'shop.sell'"),
+    (["shop.ad", "[2, 3]"], 1, "", "; did you mean 'shop.add'?"),
     (["shop.brew", '"tea"', "--timeout", "0.001"], 1, "", "deadline_exceeded"),
     (["shop.add", "--timeout", "soon"], 2, "", "--timeout takes seconds"),
     (["shop.add", "--timeout", "nan"], 2, "", "--timeout takes seconds"),
@@ -151,7 +152,7 @@ def curl(address, path, *options):
 def by_http(address):
     """The rows of CALLS that a request can express: what `weir rpc` prints is the body, what it complains of the error."""
     for words, status, out, err in CALLS:
-        if len(words) > 2 or words[-1].startswith("@"):
+        if len(words) > 2 or words[-1].startswith("@") or "did you mean" in err:
             continue
         code, body = curl(address, "/" + words[0], "-d", words[1] if len(words) > 1 else "")
         if status == 0:

@@ -19,6 +19,7 @@
 #include "rpc/client.hpp"
 #include "rpc/json/json_body.hpp"
 #include "rpc/server/reflection.hpp"
+#include "screen/terminal.hpp"
 #include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
@@ -268,7 +269,13 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
   options.reply_attachment = &reply;
   if (streams) co_return co_await run_stream(client.stream_encoded(request.function, options, *body), schema);
   const auto result = co_await client.call_encoded(request.function, options, *body);
-  if (!result) co_return complain("rpc", said(result.error()), 1);
+  if (!result) {
+    const rpc::Error error = rpc::named(result.error(), request.function);
+    std::vector<std::string_view> names;
+    for (const rpc::MethodInfo& method : methods) names.push_back(method.name);
+    const bool unknown = error.code == rpc::Errc::unknown_method;
+    co_return complain("rpc", said(error) + (unknown ? did_you_mean(request.function, names) : ""), 1);
+  }
   const auto json = json_from_body(*result, schema, BodyOf::result);
   if (!json) co_return complain("rpc", json.error(), 1);
   std::printf("%s\n", json->c_str());
@@ -336,7 +343,7 @@ asio::awaitable<int> serve_request(const Request& request) {
 int rpc(std::span<const std::string> arguments) {
   for (const std::string& word : arguments)
     if (word == "--help" || word == "-h") {
-      std::fputs(help.data(), stdout);
+      screen::print_wrapped(stdout, help);
       return 0;
     }
   auto request = parse(arguments);

@@ -71,6 +71,8 @@ class AgainstTheCppServer:
             self.assertEqual((raised.exception.name, raised.exception.did_not_run), (name, did_not_run))
             self.assertIn(name, str(raised.exception))
             self.assertTrue(raised.exception.next_step)
+        with self.assertRaisesRegex(weir_rpc.UnknownMethod, "no function 'shop.sell'"):
+            self.client.call("shop.sell")
 
     def test_a_deadline_ends_a_call(self):
         with self.assertRaises(weir_rpc.DeadlineExceeded):
