@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "rdma/channel_settings.hpp"
 #include "rpc/error.hpp"
 
 namespace weir::rdma {
@@ -25,15 +26,27 @@ struct TlsOptions {
   bool check_certificate = true;  // a client that trusts anybody
 };
 
+// What rpc's connections over rdma:// take in place of the defaults of channels.
+inline rdma::ChannelSettings rdma_channel_defaults() {
+  rdma::ChannelSettings settings;
+  settings.held_bytes = 4 << 20;
+  return settings;
+}
+
 struct TransportOptions {
   TlsOptions tls;
   // For rdma:// addresses: the engine of the io_context, which its owner opened (rdma/engine.hpp). Null:
   // opened at first use with the provider's defaults, and shared by all of this io_context.
   rdma::Engine* engine = nullptr;
-  // rdma:// without TLS: connections take their receives from those that all connections of an engine share,
-  // 16 MiB by default, instead of 512 KiB each. For thousands of connections of which few are busy
-  // (rdma/channel_settings.hpp).
-  bool share_rdma_receives = false;
+  // rdma:// without TLS: receives, blocks and times of a connection (rdma/channel_settings.hpp), such as
+  //
+  //   options.transport.rdma_channel.receive_blocks = 128;
+  //   options.transport.rdma_channel.shared_receives = true;   // thousands of connections of which few are
+  //   busy
+  //
+  // max_message_bytes and rendezvous_bytes are rpc's own, whatever stands here, and a client's
+  // resolve_timeout is what is left of ConnectOptions::connect_timeout.
+  rdma::ChannelSettings rdma_channel = rdma_channel_defaults();
 };
 
 }  // namespace weir::rpc

@@ -32,6 +32,31 @@ void both(weir_rpc_options& options, const auto& change) {
 constexpr std::uint64_t most32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t most_ms = 1'000'000'000'000;
 
+rpc::HttpOptions& http_of(weir_rpc_options& options) {
+  if (!options.serve.http) options.serve.http = rpc::HttpOptions();
+  return *options.serve.http;
+}
+
+// "a,b,c"; without words none.
+std::vector<std::string> words_of(std::string_view list) {
+  std::vector<std::string> words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (end > 0) words.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
+}
+
+// A number of both ends' rdma::ChannelSettings.
+template <auto Member>
+void set_rdma(weir_rpc_options& options, std::uint64_t value) {
+  using Number = std::remove_reference_t<decltype(options.connect.transport.rdma_channel.*Member)>;
+  for (rdma::ChannelSettings* each :
+       {&options.connect.transport.rdma_channel, &options.serve.transport.rdma_channel})
+    each->*Member = static_cast<Number>(value);
+}
+
 template <class Options>
 std::array<rpc::FrameLimits*, 4> frame_limits_of(Options& o) {
   return {&o.connect.limits.frame, &o.connect.limits.request, &o.serve.limits.frame, &o.serve.limits.reply};
@@ -77,6 +102,26 @@ const Setting settings[] = {
     {"tls.check_certificate", 1,
      [](auto& o, std::uint64_t yes) { both(o, [&](TlsOptions& tls) { tls.check_certificate = yes != 0; }); }},
     {"rdma.provider", 0, nullptr, [](auto& o) -> std::string& { return o.provider_name; }},
+    {"rdma.block_bytes", most32, set_rdma<&rdma::ChannelSettings::block_bytes>},
+    {"rdma.receive_blocks", 4096, set_rdma<&rdma::ChannelSettings::receive_blocks>},
+    {"rdma.send_blocks", 4096, set_rdma<&rdma::ChannelSettings::send_blocks>},
+    {"rdma.held_bytes", most32, set_rdma<&rdma::ChannelSettings::held_bytes>},
+    {"rdma.inline_bytes", 65535, set_rdma<&rdma::ChannelSettings::inline_bytes>},
+    {"rdma.shared_receives", 1, set_rdma<&rdma::ChannelSettings::shared_receives>},
+    {"rdma.ack_timeout_ms", most_ms, set_rdma<&rdma::ChannelSettings::ack_timeout>},
+    {"rdma.keepalive_ms", most_ms, set_rdma<&rdma::ChannelSettings::keepalive>},
+    {"http", 1,
+     [](auto& o, std::uint64_t yes) {
+       o.serve.http = yes != 0 ? std::optional(rpc::HttpOptions()) : std::nullopt;
+     }},
+    {"http.timeout_ms", most_ms,
+     [](auto& o, std::uint64_t ms) { http_of(o).timeout = std::chrono::milliseconds(ms); }},
+    {"http.body_bytes", most32,
+     [](auto& o, std::uint64_t bytes) { http_of(o).max_body_bytes = static_cast<std::uint32_t>(bytes); }},
+    {"http.reply_bytes", most32,
+     [](auto& o, std::uint64_t bytes) { http_of(o).max_reply_bytes = static_cast<std::uint32_t>(bytes); }},
+    {"http.origins", 0, nullptr, [](auto& o) -> std::string& { return o.http_origins; }},
+    {"http.hosts", 0, nullptr, [](auto& o) -> std::string& { return o.http_hosts; }},
     {"rdma.library_dir", 0, nullptr, [](auto& o) -> std::string& { return o.provider.library_dir; }},
 };
 
@@ -97,6 +142,8 @@ Result<void> set(weir_rpc_options& options, std::string_view name, std::string_v
       options.connect.compression.with = options.serve.compression.with = *one;
     }
     row->text(options) = value;
+    if (name == "http.origins") http_of(options).origins = words_of(value);
+    if (name == "http.hosts") http_of(options).hosts = words_of(value);
     options.serve.transport.tls = options.connect.transport.tls;
     return {};
   }

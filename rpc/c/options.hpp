@@ -18,6 +18,7 @@ struct weir_rpc_options {
   std::string provider_name;
   std::string token;
   std::string compression;
+  std::string http_origins, http_hosts;
 };
 
 namespace weir::rpc::c {

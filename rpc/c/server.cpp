@@ -189,6 +189,7 @@ struct weir_rpc_server final : public c::Loop {
     return server_->listen(address);
   }
 
+  Result<void> renew_certificates() { return server_->renew_certificates(); }
   void drain() { server_->drain(); }
   std::uint32_t open() const { return server_->open(); }
 
@@ -239,6 +240,11 @@ int weir_rpc_server_listen(weir_rpc_server* server, const char* address, char* b
         error, {Errc::bad_setting, "`bound` needs " + std::to_string(at->size() + 1) + " bytes for " + *at});
   std::memcpy(bound, at->c_str(), at->size() + 1);
   return 0;
+}
+
+int weir_rpc_server_renew_certificates(weir_rpc_server* server, weir_rpc_error* error) {
+  const auto done = c::or_lack([&] { return server->run([&] { return server->renew_certificates(); }); });
+  return done ? 0 : c::report(error, done.error());
 }
 
 void weir_rpc_server_drain(weir_rpc_server* server) {

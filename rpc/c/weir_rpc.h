@@ -86,22 +86,42 @@ typedef struct weir_rpc_error {
   char message[508];
 } weir_rpc_error;
 
+// clang-format off
 /* Settings of a client or a server, by name. NULL wherever options are taken means: all defaults.
  *
  *   timeout_ms             of calls that do not say (client; 30000; 0: for ever)
  *   connect_timeout_ms     (client; 5000)
- *   keepalive_ms           silence of a server after which, if it answers no ping, it has gone (client;
- * 120000; 0: for ever) max_in_flight          calls at once on a connection (client; 65536; server: functions
- * at once, 1024) body_bytes             largest arguments and results, sent or taken (67108864; arguments
- * 4194304) attachment_bytes       largest attachments (1073741824) token                  sent to the server
- * when the client connects compression            lz4, zstd or none (the default): of bodies, where both ends
- * have it compress_from_bytes    smaller bodies go as they are (1024) exceptions_to_callers  1: callers get
- * the text of an exception that leaves a C++ function (server; 0) tls.certificate        a file in PEM form,
- * as are the next two tls.key tls.authority tls.server_name        that the server's certificate must be for;
- * else the address's host tls.check_certificate  1 or 0 (client; 1) rdma.provider          auto, weir or
- * system; else what WEIR_RDMA_PROVIDER says rdma.library_dir       where Weir's libibverbs.so.1 is; else
- * beside this library, or in LD_LIBRARY_PATH
+ *   keepalive_ms           silence of a server after which, if it answers no ping, it has gone (client; 120000; 0: for ever)
+ *   max_in_flight          calls at once on a connection (client; 65536; server: functions at once, 1024)
+ *   body_bytes             largest arguments and results, sent or taken (67108864; arguments 4194304)
+ *   attachment_bytes       largest attachments (1073741824)
+ *   token                  sent to the server when the client connects
+ *   compression            lz4, zstd or none (the default): of bodies, where both ends have it
+ *   compress_from_bytes    smaller bodies go as they are (1024)
+ *   exceptions_to_callers  1: callers get the text of an exception that leaves a C++ function (server; 0)
+ *   tls.certificate        a file in PEM form, as are the next two
+ *   tls.key
+ *   tls.authority
+ *   tls.server_name        that the server's certificate must be for; else the address's host
+ *   tls.check_certificate  1 or 0 (client; 1)
+ *   http                   1: HTTP/1.1 with JSON is answered on the server's own ports, docs/rpc.md (server; 0)
+ *   http.timeout_ms        of a request that does not say (30000)
+ *   http.body_bytes        largest JSON of a request (262144)
+ *   http.reply_bytes       largest result, before it becomes JSON (4194304)
+ *   http.origins           pages that may call from a browser, as "https://shop.example,https://other.example"
+ *   http.hosts             names besides this host's own by which clients may call, with commas between them
+ *   rdma.provider          auto, weir or system; else what WEIR_RDMA_PROVIDER says
+ *   rdma.library_dir       where Weir's libibverbs.so.1 is; else beside this library, or in LD_LIBRARY_PATH
+ *   rdma.receive_blocks    receives that a connection over rdma:// has posted at all times (32; to 4096)
+ *   rdma.send_blocks       (16; 4 to 4096)
+ *   rdma.block_bytes       size of each (16384; a power of two from 1024 to 1048576)
+ *   rdma.held_bytes        received and not yet read before the peer is slowed down (4194304)
+ *   rdma.inline_bytes      messages up to this travel in the work request (256; 0: none)
+ *   rdma.shared_receives   1: connections of a thread share 16 MiB of receives (0)
+ *   rdma.ack_timeout_ms    (250)
+ *   rdma.keepalive_ms      how often the device is asked whether the peer is there (3000; 0: never)
  */
+// clang-format on
 typedef struct weir_rpc_options weir_rpc_options;
 WEIR_RPC_API weir_rpc_options* weir_rpc_options_new(void);
 WEIR_RPC_API void weir_rpc_options_free(weir_rpc_options* options);
@@ -219,6 +239,9 @@ WEIR_RPC_API int weir_rpc_server_add(weir_rpc_server* server, const char* method
  * 0 was asked for. */
 WEIR_RPC_API int weir_rpc_server_listen(weir_rpc_server* server, const char* address, char* bound,
                                         size_t bound_size, weir_rpc_error* error);
+/* Reads the files of tls.certificate, tls.key and tls.authority again: new connections begin with them, and
+ * none ends. If they do not go together nothing changes. */
+WEIR_RPC_API int weir_rpc_server_renew_certificates(weir_rpc_server* server, weir_rpc_error* error);
 /* Accepts nothing more, takes no new calls, answers those under way. */
 WEIR_RPC_API void weir_rpc_server_drain(weir_rpc_server* server);
 /* Connections open now. */

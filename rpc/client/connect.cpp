@@ -80,8 +80,9 @@ asio::awaitable<Result<rdma::Stream>> connect_rdma_stream(rdma::Engine& engine, 
 asio::awaitable<Result<TransportPtr>> connect_rdma_to(rdma::Engine& engine, rdma::Endpoint at,
                                                       Address address, ConnectOptions options, TlsPeer tls) {
   if (!address.secure()) {
-    auto connected = co_await connect_rdma_channel(engine, at, options.connect_timeout,
-                                                   options.transport.share_rdma_receives);
+    auto connected = co_await connect_rdma_channel(engine, at, options.connect_timeout, options.transport);
+    if (!connected && connected.error().code == Errc::bad_setting)
+      co_return std::unexpected(std::move(connected.error()));
     if (!connected) co_return unreachable(address, connected.error().what);
     co_return std::move(*connected);
   }

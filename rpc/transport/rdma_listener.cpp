@@ -152,8 +152,10 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
   const auto engine = engine_of(io, options);
   if (!engine) return std::unexpected(engine.error());
   if (!address.secure()) {
+    const auto settings = rdma_acceptor_settings(options);
+    if (!settings) return std::unexpected(settings.error());
     return make_listener<rdma::ChannelAcceptor>(
-        **engine, address, threads, rdma_acceptor_settings(options),
+        **engine, address, threads, *settings,
         [accepted = std::move(accepted)](asio::io_context& there, rdma::Channel channel, const auto&) {
           accepted(there, make_rdma_transport(std::move(channel)));
         });

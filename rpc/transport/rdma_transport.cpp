@@ -20,12 +20,15 @@ constexpr std::size_t small_message_bytes = (16 << 10) - 64;
 // The maximum; the channel copies one part of it while the peer fetches the previous one.
 constexpr std::size_t longest_message_bytes = 64 << 20;
 
-rdma::ChannelSettings channel_settings(bool share_receives) {
-  rdma::ChannelSettings settings;
+Result<rdma::ChannelSettings> channel_settings(const TransportOptions& options) {
+  rdma::ChannelSettings settings = options.rdma_channel;
   settings.rendezvous_bytes = large_piece_bytes;
   settings.max_message_bytes = longest_message_bytes;
-  settings.held_bytes = 4 << 20;
-  settings.shared_receives = share_receives;
+  // With fewer blocks to send from, more of them ask when they are free again.
+  settings.signal_interval =
+      std::min<std::uint16_t>(settings.signal_interval, std::max(1, settings.send_blocks / 2));
+  if (const auto sound = rdma::check(settings); !sound)
+    return fail(Errc::bad_setting, "TransportOptions::rdma_channel: " + sound.error().what);
   return settings;
 }
 
@@ -273,18 +276,22 @@ Result<rdma::Engine*> engine_beside(const rdma::Engine& like, asio::io_context& 
   return known.engine = *engine;
 }
 
-rdma::ChannelAcceptorSettings rdma_acceptor_settings(const TransportOptions& options) {
+Result<rdma::ChannelAcceptorSettings> rdma_acceptor_settings(const TransportOptions& options) {
+  const auto channel = channel_settings(options);
+  if (!channel) return std::unexpected(channel.error());
   rdma::ChannelAcceptorSettings settings;
-  settings.channel = channel_settings(options.share_rdma_receives);
+  settings.channel = *channel;
   return settings;
 }
 
 asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,
                                                            std::chrono::milliseconds timeout,
-                                                           bool share_receives) {
-  rdma::Channel channel(engine);
-  rdma::ChannelSettings settings = channel_settings(share_receives);
+                                                           TransportOptions options) {
+  auto wanted = channel_settings(options);
+  if (!wanted) co_return std::unexpected(std::move(wanted.error()));
+  rdma::ChannelSettings settings = *wanted;
   settings.resolve_timeout = timeout;
+  rdma::Channel channel(engine);
   std::error_code error;
   co_await rdma::async_connect(channel, at, settings, asio::redirect_error(asio::use_awaitable, error));
   if (error)

@@ -17,10 +17,11 @@ Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& op
 // The engine of `io`, in another thread: the one it has, else one with the settings of `like`. From any
 // thread.
 Result<rdma::Engine*> engine_beside(const rdma::Engine& like, asio::io_context& io);
-rdma::ChannelAcceptorSettings rdma_acceptor_settings(const TransportOptions& options);
+// Errc::bad_setting if the options ask for what no channel can have.
+Result<rdma::ChannelAcceptorSettings> rdma_acceptor_settings(const TransportOptions& options);
 asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,
                                                            std::chrono::milliseconds timeout,
-                                                           bool share_receives);
+                                                           TransportOptions options);
 TransportPtr make_rdma_transport(rdma::Channel channel);
 
 }  // namespace weir::rpc

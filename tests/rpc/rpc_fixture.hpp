@@ -53,7 +53,7 @@ class RpcTest : public testing::TestWithParam<const char*> {
     TransportOptions options;
     if (over("tls")) options.tls = tls_of(certificate);
     options.engine = engine;
-    options.share_rdma_receives = share_receives;
+    options.rdma_channel.shared_receives = share_receives;
     return options;
   }
 

@@ -12,8 +12,8 @@ import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .errors import Closed, RpcError
-from .library import (IDEMPOTENT, Buffer, Call, Done, Error, Options, lib, memory_of, seconds, text, tls_settings,
-                      word)
+from .library import (IDEMPOTENT, Buffer, Call, Done, Error, Options, lib, memory_of, rdma_settings, seconds, text,
+                      tls_settings, word)
 from .schema import Function
 from .values import has_names, pack, unpack
 
@@ -353,17 +353,18 @@ class Client:
 def connect(address: str, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = None,
             certificate=None, key=None, authority=None, server_name: Optional[str] = None,
             check_certificate: Optional[bool] = None, token: Optional[str] = None, rdma_provider: Optional[str] = None,
-            compression: Optional[str] = None) -> Client:
+            compression: Optional[str] = None, rdma: Optional[dict] = None) -> Client:
     """Connects to tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://IP:PORT or rdma+tls://IP:PORT.
 
     `timeout`: seconds of calls that have no deadline of their own (default 30; 0: for ever). `certificate`, `key`,
     `authority`: files in PEM form. `token` goes to the server's authentication. `compression`: "lz4" or
-    "zstd", where the server compresses, too."""
+    "zstd", where the server compresses, too. `rdma`: settings of a connection over rdma://, such as {"receive_blocks": 128};
+    weir_rpc.h has their names."""
     settings = tls_settings(certificate, key, authority, server_name, check_certificate)
     for name, value in (("timeout", timeout), ("connect_timeout", connect_timeout)):
         settings[f"{name}_ms"] = None if value is None else round(seconds(name, value) * 1000)
     settings["token"] = token
-    settings["rdma.provider"] = rdma_provider
+    settings.update(rdma_settings(rdma_provider, rdma))
     settings["compression"] = compression
     handle, error = ctypes.c_void_p(), Error()
     with Options(settings) as options:

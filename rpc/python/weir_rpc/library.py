@@ -65,6 +65,7 @@ _FUNCTIONS = {
     "weir_rpc_server_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(Error)),
     "weir_rpc_server_add": (c_int, c_void_p, c_char_p, c_char_p, Handler, c_void_p, POINTER(Error)),
     "weir_rpc_server_listen": (c_int, c_void_p, c_char_p, c_char_p, c_size_t, POINTER(Error)),
+    "weir_rpc_server_renew_certificates": (c_int, c_void_p, POINTER(Error)),
     "weir_rpc_server_drain": (None, c_void_p),
     "weir_rpc_server_open": (c_uint32, c_void_p),
     "weir_rpc_server_free": (None, c_void_p),
@@ -179,6 +180,19 @@ class Options:
 
     def __exit__(self, *_) -> None:
         lib.weir_rpc_options_free(self._options)
+
+
+def rdma_settings(provider, settings) -> dict:
+    """`settings`: names of weir_rpc.h without "rdma.", such as {"receive_blocks": 128}."""
+    return {"rdma.provider": provider, **{f"rdma.{name}": value for name, value in (settings or {}).items()}}
+
+
+def http_settings(http) -> dict:
+    """True, or names of weir_rpc.h without "http.", such as {"origins": ["https://shop.example"]}."""
+    if not http:
+        return {}
+    given = {} if http is True else dict(http)
+    return {"http": True, **{f"http.{name}": value if isinstance(value, (str, int)) else ",".join(value) for name, value in given.items()}}
 
 
 def tls_settings(certificate, key, authority, server_name=None, check_certificate=None) -> dict:

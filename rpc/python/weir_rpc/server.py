@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, Optional
 
 from .errors import BadArguments, Closed, Denied, RpcError, Unauthenticated
-from .library import (Authenticate, Authorise, Buffer, Error, Handler, Options, Release, lib, text,
-                      tls_settings, word)
+from .library import (Authenticate, Authorise, Buffer, Error, Handler, Options, Release, http_settings, lib, rdma_settings,
+                      text, tls_settings, word)
 from .values import pack, unpack
 
 _log = logging.getLogger("weir_rpc")
@@ -124,15 +124,17 @@ def _authoriser(ask: Callable):
 class Server:
     """`authenticate(token, certificate, peer)` gives the caller's name, or (name, seconds that it is valid), or raises;
     `authorise(name, method)` says whether that caller may. Both run in the server's thread: quick ones only.
-    `exceptions_to_callers`: callers get the text of any exception that leaves a function, and not its type alone."""
+    `exceptions_to_callers`: callers get the text of any exception that leaves a function, and not its type alone.
+    `http`: HTTP/1.1 with JSON is answered on the same ports (docs/rpc.md): True, or {"origins": ["https://shop.example"]} and
+    the like. `rdma`: settings of connections over rdma://, such as {"receive_blocks": 128}. weir_rpc.h has the names of both."""
 
     def __init__(self, *, threads: int = 8, certificate=None, key=None, authority=None,
                  rdma_provider: Optional[str] = None, authenticate: Optional[Callable] = None,
                  authorise: Optional[Callable] = None, compression: Optional[str] = None,
-                 exceptions_to_callers: bool = False) -> None:
+                 exceptions_to_callers: bool = False, http=False, rdma: Optional[dict] = None) -> None:
         self._exceptions_to_callers = exceptions_to_callers
         settings = tls_settings(certificate, key, authority)
-        settings["rdma.provider"] = rdma_provider
+        settings.update(rdma_settings(rdma_provider, rdma), **http_settings(http))
         settings["compression"] = compression
         handle, error = ctypes.c_void_p(), Error()
         # The library calls them as long as the server lives.
@@ -177,6 +179,12 @@ class Server:
                                       ctypes.byref(error)):
             raise RpcError.of(error.code, text(error.message))
         return text(bound.value)
+
+    def renew_certificates(self) -> None:
+        """Reads the TLS files again: new connections begin with them, and none ends."""
+        error = Error()
+        if lib.weir_rpc_server_renew_certificates(self._mine(), ctypes.byref(error)):
+            raise RpcError.of(error.code, text(error.message))
 
     def drain(self) -> None:
         """Takes no new calls, answers those under way."""

@@ -29,6 +29,8 @@ int main(int argc, char** argv) {
       TEST(a_server_asks_the_program_who_may_call),
       TEST(a_caller_is_let_in_for_as_long_as_the_program_says),
       TEST(bad_settings_are_named),
+      TEST(a_server_answers_http_if_it_is_told_to),
+      TEST(certificates_are_renewed_or_the_fault_is_named),
       TEST(a_process_without_descriptors_is_told_so),
       TEST(reflection_lists_the_functions),
       TEST(a_request_outlives_its_server),

@@ -29,4 +29,6 @@ void a_caller_is_let_in_for_as_long_as_the_program_says(weir_rpc_client* client)
 
 /* settings.c */
 void bad_settings_are_named(weir_rpc_client* client);
+void a_server_answers_http_if_it_is_told_to(weir_rpc_client* client);
+void certificates_are_renewed_or_the_fault_is_named(weir_rpc_client* client);
 void a_process_without_descriptors_is_told_so(weir_rpc_client* client);

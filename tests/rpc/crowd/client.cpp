@@ -28,7 +28,7 @@ asio::awaitable<void> crowd(asio::io_context& io, std::string address, std::size
   clients.reserve(count);
   std::size_t first = 0, together = 0, heard = 0;
   weir::rpc::ConnectOptions options;
-  options.transport.share_rdma_receives = true;
+  options.transport.rdma_channel.shared_receives = true;
   while (clients.size() < count) {
     auto client = co_await weir::rpc::connect(address, options);
     if (!client) throw std::runtime_error(client.error().what);

@@ -4,6 +4,7 @@
 usage: server_test.py SOURCE LIBRARY RPC_SHOP EXAMPLE [unittest's words]
 """
 import asyncio
+import http.client
 import os
 import subprocess
 import sys
@@ -140,6 +141,68 @@ class Served(unittest.TestCase):
                 with self.assertRaises(weir_rpc.RpcError) as raised:
                     weir_rpc.connect(address, server_name="elsewhere", **files)
                 self.assertEqual(raised.exception.name, "tls")
+
+    def test_http_is_answered_on_its_ports_if_that_is_asked(self):
+        def post(address, body, **fields):
+            connection = http.client.HTTPConnection(address.removeprefix("tcp://"), timeout=60)
+            self.addCleanup(connection.close)
+            connection.request("POST", "/py.add", body, fields)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode().strip()
+
+        _, address = self.serve(http=True)
+        self.assertEqual(post(address, "[20, 22]"), (200, "42"))
+        with weir_rpc.connect(address) as client:
+            self.assertEqual(client.call("py.add", 20, 22), 42)
+        _, address = self.serve(http={"origins": ["https://a.example", "https://b.example"], "body_bytes": 64})
+        for origin, status in (("https://b.example", 200), ("https://c.example", 403)):
+            self.assertEqual(post(address, "[20, 22]", Origin=origin)[0], status, origin)
+        self.assertEqual(post(address, f"[20, {' ' * 64}22]")[0], 413)
+        _, address = self.serve()
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            post(address, "[20, 22]")
+
+    def test_certificates_are_renewed_while_it_serves(self):
+        live = {"certificate": HERE / "live.crt", "key": HERE / "live.key"}
+
+        def show(name):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+                            f"/CN={name}", "-days", "2", "-keyout", live["key"], "-out", live["certificate"]], check=True, capture_output=True)
+            return live["certificate"].read_bytes()
+
+        def trusts(authority):
+            file = HERE / "trusted.crt"
+            file.write_bytes(authority)
+            try:
+                with weir_rpc.connect(address, authority=file, server_name="localhost") as client:
+                    return client.call("py.add", 1, 2) == 3
+            except weir_rpc.RpcError as refused:
+                self.assertEqual(refused.name, "tls")
+                return False
+
+        before = show("localhost")
+        server, address = self.serve("tls://127.0.0.1:0", **live)
+        after = show("localhost")
+        self.assertTrue(trusts(before))
+        server.renew_certificates()
+        self.assertEqual((trusts(before), trusts(after)), (False, True))
+        live["key"].write_text("no key")
+        with self.assertRaisesRegex(weir_rpc.RpcError, "live.key"):
+            server.renew_certificates()
+        self.assertTrue(trusts(after))
+
+    def test_connections_over_rdma_have_settings(self):
+        few = {"receive_blocks": 16, "send_blocks": 8, "block_bytes": 4096, "keepalive_ms": 500}
+        for server, client in ((few, None), (None, few), (few, {"shared_receives": True})):
+            _, address = self.serve(where("rdma"), rdma=server)
+            with self.subTest(server=server, client=client), weir_rpc.connect(address, rdma=client) as connected:
+                self.assertEqual(connected.call("py.add", "x" * 100_000, "y"), "x" * 100_000 + "y")
+        for settings, words in (({"block_bytes": 1000}, "block_bytes"), ({"receive_blocks": 5000}, "0 to 4096"), ({"colour": 1}, "colour")):
+            with self.subTest(settings), self.assertRaisesRegex(weir_rpc.RpcError, words) as raised:
+                self.serve(where("rdma"), rdma=settings)
+            self.assertEqual(raised.exception.name, "bad_setting")
+            with self.subTest(settings), self.assertRaisesRegex(weir_rpc.RpcError, words):
+                weir_rpc.connect(address, rdma=settings)
 
     def test_a_server_asks_who_may_call(self):
         def who(token, certificate, peer):
