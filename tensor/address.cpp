@@ -12,9 +12,10 @@ namespace weir::tensor {
 namespace {
 
 std::unexpected<Error> bad(std::string_view text, std::string_view why) {
-  return fail(Errc::bad_address,
-              "'" + std::string(text) + "': " + std::string(why) +
-                  "; write rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT");
+  return fail(
+      Errc::bad_address,
+      "'" + std::string(text) + "': " + std::string(why) +
+          "; write rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp, tcp://HOST:PORT or tls://HOST:PORT");
 }
 
 }  // namespace
@@ -22,10 +23,14 @@ std::unexpected<Error> bad(std::string_view text, std::string_view why) {
 Result<Address> parse_address(std::string_view text) {
   Address address;
   std::string_view rest = text;
-  if (!rest.starts_with("rdma://") && !rest.starts_with("tcp://"))
-    return bad(text, "the transport must be rdma or tcp");
-  address.transport = rest.starts_with("tcp://") ? Transport::tcp : Transport::rdma;
-  rest.remove_prefix(rest.find("://") + 3);
+  constexpr Transport known[] = {Transport::rdma, Transport::tcp, Transport::tls};
+  const std::size_t scheme = std::min(rest.find("://"), rest.size());
+  const auto* const named =
+      std::ranges::find(known, rest.substr(0, scheme), [](Transport each) { return name_of(each); });
+  if (named == std::end(known) || scheme == rest.size())
+    return bad(text, "the transport must be rdma, tcp or tls");
+  address.transport = *named;
+  rest.remove_prefix(scheme + 3);
   if (const std::size_t mark = rest.find('?'); mark != std::string_view::npos) {
     if (rest.substr(mark) != "?fallback=tcp" || address.transport != Transport::rdma)
       return bad(text, "the only setting is fallback=tcp, for an rdma:// address");
@@ -55,8 +60,13 @@ Result<std::vector<Address>> parse_addresses(std::string_view text) {
 
 bool names_rdma(std::string_view text) { return text.find("rdma://") != std::string_view::npos; }
 
+bool names_tls(const std::vector<Address>& all) {
+  return std::ranges::find(all, Transport::tls, &Address::transport) != all.end();
+}
+
 std::string_view name_of(Transport transport) {
-  return transport == Transport::rdma ? "rdma" : transport == Transport::tcp ? "tcp" : "none";
+  constexpr std::string_view names[] = {"none", "rdma", "tcp", "tls"};
+  return names[static_cast<std::size_t>(transport)];
 }
 
 std::string text_of(const Address& address, const rdma::Endpoint& at) {

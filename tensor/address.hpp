@@ -1,4 +1,5 @@
-// Where a hub is: rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT. Pure, except resolve().
+// Where a hub is: rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp, tcp://HOST:PORT or tls://HOST:PORT, which
+// is TCP inside TLS. Pure, except resolve().
 #pragma once
 
 #include <asio/ip/address.hpp>
@@ -12,7 +13,7 @@
 
 namespace weir::tensor {
 
-enum class Transport : std::uint8_t { none, rdma, tcp };
+enum class Transport : std::uint8_t { none, rdma, tcp, tls };
 std::string_view name_of(Transport);
 
 struct Address {
@@ -27,6 +28,7 @@ Result<Address> parse_address(std::string_view text);
 Result<std::vector<Address>> parse_addresses(std::string_view text);
 // Whether an address requires, or may use, an RDMA library.
 bool names_rdma(std::string_view text);
+bool names_tls(const std::vector<Address>& all);
 // Formats an address as parse_address() reads it, with the host and port of `at`.
 std::string text_of(const Address& address, const rdma::Endpoint& at);
 // Unwraps an IPv4 address that is mapped into an IPv6 one.

@@ -81,7 +81,7 @@ class Hub::Core {
   Result<void> open(const rdma::Result<rdma::Provider>& provider, const Address& address);
   Result<rdma::Endpoint> open_both(const rdma::Result<rdma::Provider>& provider, const rdma::Endpoint& at);
   Result<rdma::Endpoint> open_rdma(const rdma::Result<rdma::Provider>& provider, const rdma::Endpoint& at);
-  Result<rdma::Endpoint> open_tcp(const rdma::Endpoint& at);
+  Result<rdma::Endpoint> open_tcp(const rdma::Endpoint& at, const transport::TlsContext& tls);
   void accept();
   rdma::Result<rdma::ConnectionLife*> admit(const RdmaLinkSettings& link);
   void take(RdmaLink& link);
@@ -97,6 +97,7 @@ class Hub::Core {
   PushReceiver::Shared pushes_;
   HubSession::Shared shared_;
   std::string local_;
+  transport::TlsContext tls_;  // none without a tls:// address
   std::atomic<std::uint64_t> direct_bytes_ = 0, packed_bytes_ = 0;
   std::atomic<bool> looking_ = false;  // look_again() is posted
   std::mutex getting_;
@@ -129,6 +130,11 @@ struct Hub::Core::Accepted final : rdma::IoOp<std::error_code, rdma::ConnectionL
 
 Result<void> Hub::Core::start(const rdma::Result<rdma::Provider>& provider,
                               std::span<const Address> addresses) {
+  if (names_tls({addresses.begin(), addresses.end()})) {
+    Result<transport::TlsContext> tls = tls_context_of(settings_.tls, transport::TlsSide::server);
+    if (!tls) return std::unexpected(tls.error());
+    tls_ = std::move(*tls);
+  }
   return thread_.run([&]() -> Result<void> {
     for (const Address& each : addresses)
       if (Result<void> opened = open(provider, each); !opened) return opened;
@@ -141,7 +147,8 @@ Result<void> Hub::Core::open(const rdma::Result<rdma::Provider>& provider, const
   if (!at) return std::unexpected(at.error());
   const Result<rdma::Endpoint> opened = address.fallback_tcp                   ? open_both(provider, *at)
                                         : address.transport == Transport::rdma ? open_rdma(provider, *at)
-                                                                               : open_tcp(*at);
+                                        : address.transport == Transport::tls  ? open_tcp(*at, tls_)
+                                                                               : open_tcp(*at, nullptr);
   if (!opened) return std::unexpected(opened.error());
   if (!local_.empty()) local_ += ',';
   local_ += text_of(address, *opened);
@@ -152,7 +159,7 @@ Result<void> Hub::Core::open(const rdma::Result<rdma::Provider>& provider, const
 Result<rdma::Endpoint> Hub::Core::open_both(const rdma::Result<rdma::Provider>& provider,
                                             const rdma::Endpoint& at) {
   for (int tries = 8;; --tries) {
-    const Result<rdma::Endpoint> by_tcp = open_tcp(at);
+    const Result<rdma::Endpoint> by_tcp = open_tcp(at, nullptr);
     if (!by_tcp) return by_tcp;
     const Result<rdma::Endpoint> by_rdma = open_rdma(provider, *by_tcp);
     if (by_rdma) return by_tcp;
@@ -193,8 +200,8 @@ Result<rdma::Endpoint> Hub::Core::open_rdma(const rdma::Result<rdma::Provider>& 
   return listeners_.back()->local();
 }
 
-Result<rdma::Endpoint> Hub::Core::open_tcp(const rdma::Endpoint& at) {
-  auto listener = TcpListener::open(thread_.io(), at, shared_.generation, settings_.max_connections,
+Result<rdma::Endpoint> Hub::Core::open_tcp(const rdma::Endpoint& at, const transport::TlsContext& tls) {
+  auto listener = TcpListener::open(thread_.io(), at, tls, shared_.generation, settings_.max_connections,
                                     [this](TcpLink& link) { take(link); });
   if (!listener) return std::unexpected(listener.error());
   tcp_listeners_.push_back(std::move(*listener));

@@ -28,6 +28,7 @@
 #include "tensor/hub/hub_session.hpp"
 #include "tensor/hub/push_rules.hpp"
 #include "tensor/link/admission.hpp"
+#include "tensor/link/tls_settings.hpp"
 #include "tensor/say.hpp"
 
 namespace weir::tensor {
@@ -38,6 +39,7 @@ struct HubSettings {
   std::uint32_t max_connections = 1024;
   std::size_t most_names = 1 << 20;
   AccessSettings access = {};                                      // whom it serves; its own host by default
+  TlsSettings tls = {};                                            // for tls:// addresses
   PushSettings push = {};                                          // what peers may push; nothing by default
   std::function<void(std::string_view line)> say = say_on_stderr;  // told if it serves by TCP only
 };
@@ -52,7 +54,7 @@ struct Held {
 
 class Hub {
  public:
-  // `address` is rdma://HOST:PORT, tcp://HOST:PORT, or several separated by commas;
+  // `address` is rdma://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, or several separated by commas;
   // rdma://HOST:PORT?fallback=tcp listens for both at one port. Port 0 picks a free one. TCP works even if
   // `provider` is an error. bad_address, device, unreachable (the address is in use).
   static Result<std::unique_ptr<Hub>> listen(std::string_view address,

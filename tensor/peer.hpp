@@ -50,9 +50,9 @@ struct Wanted {
 
 class Peer {
  public:
-  // `address` is rdma://HOST:PORT, tcp://HOST:PORT, or rdma://HOST:PORT?fallback=tcp, which uses TCP if RDMA
-  // does not answer within half of connect_timeout and reports that to `say`. Blocks until it is connected.
-  // TCP works even if `provider` is an error. bad_address, unreachable, device, protocol.
+  // `address` is rdma://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, or rdma://HOST:PORT?fallback=tcp, which
+  // uses TCP if RDMA does not answer within half of connect_timeout and reports that to `say`. Blocks until
+  // it is connected. TCP works even if `provider` is an error. bad_address, unreachable, device, protocol.
   static Result<std::unique_ptr<Peer>> connect(std::string_view address,
                                                const rdma::Result<rdma::Provider>& provider,
                                                const PeerSettings& settings = {});

@@ -172,10 +172,10 @@ _weir() {
       if [[ $word == -* ]]; then _weir_choose "--listen --metrics --output --help"; else _weir_files; fi ;;
     rpc) _weir_rpc "$1" ;;
     tensor)
-      if [[ $previous == -o || $previous == --output ]]; then
+      if [[ $previous == -o || $previous == --output || $previous == --cacert || $previous == --cert || $previous == --key ]]; then
         _weir_files
       elif [[ $word == -* ]]; then
-        _weir_choose "--json --output --timeout --count --help"
+        _weir_choose "--json --output --timeout --count --cacert --cert --key --server-name --help"
       elif [[ $previous == tensor ]]; then
         _weir_choose "ls get bench"
       else

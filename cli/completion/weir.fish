@@ -17,6 +17,10 @@ complete -c weir -f -n '__fish_seen_subcommand_from tensor' -l json -d 'print JS
 complete -c weir -r -n '__fish_seen_subcommand_from tensor' -s o -l output -d 'file or folder for get'
 complete -c weir -x -n '__fish_seen_subcommand_from tensor' -l timeout -d 'seconds that get waits'
 complete -c weir -x -n '__fish_seen_subcommand_from tensor' -l count -d 'how often bench fetches'
+complete -c weir -r -n '__fish_seen_subcommand_from tensor' -l cacert -d 'authority to trust'
+complete -c weir -r -n '__fish_seen_subcommand_from tensor' -l cert -d 'own certificate'
+complete -c weir -r -n '__fish_seen_subcommand_from tensor' -l key -d 'its private key'
+complete -c weir -x -n '__fish_seen_subcommand_from tensor' -l server-name -d 'name in the certificate'
 complete -c weir -f -n '__fish_seen_subcommand_from rpc' -a 'list call stats diff'
 complete -c weir -x -n '__fish_seen_subcommand_from rpc' -l timeout -d seconds
 complete -c weir -r -n '__fish_seen_subcommand_from rpc' -l attachment -d 'send this file'

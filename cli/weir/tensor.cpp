@@ -25,8 +25,8 @@ constexpr std::string_view help = R"help(Usage: weir tensor ls [--json] ADDRESS
        weir tensor get [OPTION...] ADDRESS NAME
        weir tensor bench [OPTION...] ADDRESS NAME
 
-Lists and fetches the named, versioned arrays of a hub (tensor/). ADDRESS is rdma://HOST:PORT, tcp://HOST:PORT, or
-rdma://HOST:PORT?fallback=tcp, which uses TCP if RDMA does not answer; HOST:PORT alone means RDMA.
+Lists and fetches the named, versioned arrays of a hub (tensor/). ADDRESS is rdma://HOST:PORT, tcp://HOST:PORT,
+tls://HOST:PORT, or rdma://HOST:PORT?fallback=tcp, which uses TCP if RDMA does not answer; HOST:PORT alone means RDMA.
 
   ls          list the arrays: name, version, bytes, dtype and shape
   get         fetch the newest version of an array as NAME.npy; of a tree as a folder of such files
@@ -37,6 +37,10 @@ Options:
   -o, --output PATH   file or folder that get writes
   --timeout SECONDS   how long get waits for the array to be published (0: not at all)
   --count N           how often bench fetches (100)
+  --cacert FILE       tls://: certificate authority to trust (default: the system's)
+  --cert FILE         tls://: own certificate
+  --key FILE          tls://: its private key
+  --server-name NAME  tls://: name that the hub's certificate must have (default: HOST)
   -h, --help          show this help
 
 WEIR_TENSOR_TOKEN is the token of a hub that asks for one.
@@ -48,6 +52,7 @@ Examples:
 
 struct Request {
   std::string action, address, name, output;
+  tensor::TlsSettings tls;
   bool json = false;
   double timeout_s = 0;
   std::uint32_t count = 100;
@@ -67,7 +72,16 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool more = i + 1 < words.size();
-    if (word == "--json") {
+    const std::pair<std::string_view, std::string*> files[] = {
+        {"--cacert", &request.tls.authority},
+        {"--cert", &request.tls.certificate},
+        {"--key", &request.tls.key},
+        {"--server-name", &request.tls.server_name},
+    };
+    const auto* const file = std::ranges::find(files, word, [](const auto& each) { return each.first; });
+    if (file != std::end(files) && more) {
+      *file->second = words[++i];
+    } else if (word == "--json") {
       request.json = true;
     } else if ((word == "-o" || word == "--output") && more) {
       request.output = words[++i];
@@ -234,6 +248,7 @@ int tensor(std::span<const std::string> arguments) {
                             : rdma::fail(rdma::Errc::no_device, "the address does not ask for RDMA");
   tensor::PeerSettings settings;
   settings.token = variable("WEIR_TENSOR_TOKEN");
+  settings.tls = request->tls;
   const auto peer = tensor::Peer::connect(request->address, provider, settings);
   if (!peer)
     return complain("tensor", said(peer.error()), peer.error().code == tensor::Errc::bad_address ? 2 : 1);

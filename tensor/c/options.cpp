@@ -24,6 +24,16 @@ void set_token(weir_tensor_options& options, std::string_view token) {
   options.hub.access.token = options.peer.token = token;
 }
 
+// Of both, too; TLS's files.
+struct TlsRow {
+  std::string_view name;
+  std::string TlsSettings::* at;
+};
+constexpr TlsRow tls_rows[] = {{"tls.certificate", &TlsSettings::certificate},
+                               {"tls.key", &TlsSettings::key},
+                               {"tls.authority", &TlsSettings::authority},
+                               {"tls.server_name", &TlsSettings::server_name}};
+
 struct Row {
   std::string_view name;
   void (*set)(weir_tensor_options&, std::uint64_t);
@@ -61,6 +71,8 @@ Result<void> set(weir_tensor_options& options, std::string_view name, std::strin
   if (const TextRow* text = std::ranges::find(texts, name, &TextRow::name); text != std::end(texts))
     return text->at(options) = value, Result<void>();
   if (name == "token") return set_token(options, value), Result<void>();
+  if (const TlsRow* row = std::ranges::find(tls_rows, name, &TlsRow::name); row != std::end(tls_rows))
+    return options.hub.tls.*row->at = options.peer.tls.*row->at = value, Result<void>();
   if (name == "rdma.provider") {
     if (const auto choice = rdma::parse_provider_choice(value); !choice)
       return fail(Errc::bad_address, choice.error().what);

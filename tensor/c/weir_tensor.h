@@ -94,6 +94,10 @@ typedef struct weir_tensor_array {
  *   max_connections   (hub; 1024)
  *   token             (hub, peer; none) both must have the same; a hub without one serves its own host only
  *   open              (hub; 0) 1: serve every host without a token
+ *   tls.certificate   a file in PEM form, as are the next two; a hub at tls:// needs it and its key
+ *   tls.key
+ *   tls.authority     signs the other end's certificate; a hub with one asks peers for theirs and serves them
+ *   tls.server_name   (peer; the address's host) what the hub's certificate must be for
  *   push_names        (hub; none) names that peers may push, comma-separated; NAME* matches all that begin so
  *   push_from         (hub; all peers) who may push: ADDRESS or ADDRESS/BITS, comma-separated
  *   push_bytes        (hub; 1073741824) limit for all pushed versions together
@@ -114,7 +118,7 @@ WEIR_TENSOR_API int weir_tensor_options_set(weir_tensor_options* options, const 
 
 typedef struct weir_tensor_hub weir_tensor_hub;
 
-/* `address` is rdma://HOST:PORT, tcp://HOST:PORT, or several separated by commas;
+/* `address` is rdma://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT, or several separated by commas;
  * rdma://HOST:PORT?fallback=tcp listens for both at one port. Port 0 picks a free one. */
 WEIR_TENSOR_API int weir_tensor_listen(weir_tensor_hub** hub, const char* address,
                                        const weir_tensor_options* options, weir_tensor_error* error);
@@ -153,10 +157,10 @@ typedef struct weir_tensor_peer weir_tensor_peer;
 typedef struct weir_tensor_fetched weir_tensor_fetched;
 typedef struct weir_tensor_pending weir_tensor_pending;
 
-/* Connects to rdma://HOST:PORT or tcp://HOST:PORT. With rdma://HOST:PORT?fallback=tcp it uses TCP if RDMA
- * does not answer within half of connect_timeout_ms, and says so on stderr. Blocks until it is connected,
- * for connect_timeout_ms at most. When the hub goes, fetches in progress fail with WEIR_TENSOR_PEER_GONE,
- * and the next one connects again. */
+/* Connects to rdma://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT. With rdma://HOST:PORT?fallback=tcp it
+ * uses TCP if RDMA does not answer within half of connect_timeout_ms, and says so on stderr. Blocks until it
+ * is connected, for connect_timeout_ms at most. When the hub goes, fetches in progress fail with
+ * WEIR_TENSOR_PEER_GONE, and the next one connects again. */
 WEIR_TENSOR_API int weir_tensor_connect(weir_tensor_peer** peer, const char* address,
                                         const weir_tensor_options* options, weir_tensor_error* error);
 /* Fails pending fetches with WEIR_TENSOR_CLOSED. Fetched arrays stay valid. NULL does nothing. */
@@ -245,7 +249,7 @@ WEIR_TENSOR_API void weir_tensor_fetched_free(weir_tensor_fetched* fetched);
 typedef struct weir_tensor_peer_stats {
   size_t size; /* sizeof(weir_tensor_peer_stats), set by the caller */
   uint64_t fetches, fetched_bytes, read_bytes, metadata_updates, connects, pushes, pushed_bytes, fallbacks;
-  uint64_t transport; /* the newest connection's: 1 RDMA, 2 TCP; 0 before the first */
+  uint64_t transport; /* the newest connection's: 1 RDMA, 2 TCP, 3 TLS; 0 before the first */
 } weir_tensor_peer_stats;
 /* Fills in as many members as `size` covers. */
 WEIR_TENSOR_API void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats);

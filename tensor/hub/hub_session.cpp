@@ -22,7 +22,8 @@ HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession
     : link_(&link),
       shared_(shared),
       gone_(std::move(gone)),
-      admission_(shared.access, shared.generation, is_of_this_host(link.remote().address())),
+      admission_(shared.access, shared.generation,
+                 link.is_certified() || is_of_this_host(link.remote().address())),
       pushes_(link, shared.pushes) {
   ++shared_.stats.connections;
   ++shared_.stats.connections_made;

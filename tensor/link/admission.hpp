@@ -10,8 +10,8 @@
 // end learns it from the other; a short one can be guessed from a conversation. Nothing is encrypted, and
 // whoever sits between the two can read and change what follows (docs/threat-model.md).
 //
-// A hub without a token serves programs of its own host, and others only if it was told so (open). Pure:
-// nonces are passed in. Threading: the link's.
+// A hub without a token serves programs of its own host and peers with a certificate (tls_settings.hpp), and
+// others only if it was told so (open). Pure: nonces are passed in. Threading: the link's.
 #pragma once
 
 #include <array>
@@ -41,10 +41,11 @@ struct AccessSettings {
 // A hub's view of one peer.
 class HubAdmission {
  public:
-  HubAdmission(const AccessSettings& settings, std::uint64_t generation, bool same_host)
+  // `invited`: it is of this host, or has shown a certificate.
+  HubAdmission(const AccessSettings& settings, std::uint64_t generation, bool invited)
       : token_(settings.token),
         generation_(generation),
-        admitted_(token_.empty() && (settings.open || same_host)) {}
+        admitted_(token_.empty() && (settings.open || invited)) {}
 
   bool admits() const { return admitted_; }
   // What a request is told that is not admitted.

@@ -73,6 +73,8 @@ class Link {
   virtual std::uint64_t generation() const = 0;
   // The other end's address.
   virtual rdma::Endpoint remote() const = 0;
+  // The other end has shown a certificate that an authority of ours signed.
+  virtual bool is_certified() const { return false; }
   // How many bytes of the transfer with this index have arrived; nothing if only the other end knows.
   virtual std::optional<std::uint64_t> arrived(std::uint32_t index) const = 0;
 

@@ -15,6 +15,9 @@ namespace weir::tensor {
 namespace {
 
 using asio::ip::tcp;
+using transport::StreamStep;
+using transport::TlsSide;
+using Needs = StreamStep::Needs;
 
 constexpr std::size_t part_bytes = std::size_t{1} << 20;  // data between which messages may go out
 constexpr std::size_t turn_bytes = std::size_t{8} << 20;  // sent before others have their turn
@@ -45,19 +48,20 @@ void set_up(tcp::socket& socket) {
 
 // --- setting up
 
-TcpLink& TcpLink::connect(asio::io_context& io, const tcp::endpoint& hub, LinkEvents& events,
-                          std::function<void()> on_up) {
+TcpLink& TcpLink::connect(asio::io_context& io, const tcp::endpoint& hub, Encryption encryption,
+                          LinkEvents& events, std::function<void()> on_up) {
   const std::shared_ptr<TcpLink> link(new TcpLink(tcp::socket(io)));
   link->events_ = &events;
   link->remote_ = hub;
   link->on_up_ = [on_up = std::move(on_up)](TcpLink&) { on_up(); };
   std::error_code failed;
-  link->socket_.open(hub.protocol(), failed);
-  transport::spare_pacing(link->socket_.native_handle(), hub.data(), static_cast<socklen_t>(hub.size()));
-  link->socket_.async_connect(hub, [link](std::error_code error) {
+  tcp::socket& socket = link->bytes_.socket();
+  socket.open(hub.protocol(), failed);
+  transport::spare_pacing(socket.native_handle(), hub.data(), static_cast<socklen_t>(hub.size()));
+  socket.async_connect(hub, [link, encryption = std::move(encryption)](std::error_code error) mutable {
     if (link->state_ == State::ended) return;
     if (error) return link->end(Error{Errc::unreachable, "TCP: " + error.message(), 0});
-    link->begin(0);
+    link->begin(TlsSide::client, 0, std::move(encryption));
   });
   link->start_timer();
   return *link;
@@ -69,28 +73,46 @@ void TcpLink::accept(tcp::socket socket, std::uint64_t generation, Place place,
   link->counted_ = std::move(place.counted);
   link->on_up_ = std::move(on_up);
   link->start_timer();
-  link->begin(generation);
-  link->is_newcomer(place.newcomers->enter(
-      link->remote_.address().to_string(), [weak = std::weak_ptr(link)](transport::Newcomers::Lack) {
-        if (const auto leaves = weak.lock())
-          leaves->end(Error{Errc::closed, "the hub is full, and this peer had asked for nothing yet", 0});
-        return transport::Newcomers::Room::now;
-      }));
+  link->begin(TlsSide::server, generation, std::move(place.encryption));
+  if (link->state_ == State::ended) return;
+  const std::string from = link->remote_.address().to_string();
+  const auto leave = [weak = std::weak_ptr(link)](transport::Newcomers::Lack) {
+    if (const auto leaves = weak.lock())
+      leaves->end(Error{Errc::closed, "the hub is full, and this peer had asked for nothing yet", 0});
+    return transport::Newcomers::Room::now;
+  };
+  link->is_newcomer(place.newcomers->enter(from, leave));
+  if (link->state_ == State::securing) link->bytes_.may_leave(from, leave);
 }
 
 TcpLink::~TcpLink() = default;
 
-void TcpLink::begin(std::uint64_t generation) {
-  set_up(socket_);
+void TcpLink::begin(TlsSide side, std::uint64_t generation, Encryption encryption) {
+  set_up(bytes_.socket());
   std::error_code failed;
-  remote_ = socket_.remote_endpoint(failed);
+  remote_ = bytes_.socket().remote_endpoint(failed);
+  ours_ = generation;
+  if (encryption.context == nullptr) return greet();
+  state_ = State::securing;
+  bytes_.encrypt(side, std::move(encryption));
+  shake_hands();
+}
+
+void TcpLink::shake_hands() {
+  const StreamStep step = bytes_.shake_hands();
+  if (step.needs == Needs::over) return end_of_bytes();
+  if (step.needs != Needs::nothing) return wait_for(step.needs, &TcpLink::shake_hands);
+  greet();
+}
+
+void TcpLink::greet() {
   state_ = State::greeting;
   // The window and the table matter only over RDMA; here they just have to be in range.
-  going_.head = wire::encode(wire::Greeting{
-      .window = 2, .generation = generation, .records = {0, wire::slots * wire::record_bytes, 0}});
+  going_.head = wire::encode(
+      wire::Greeting{.window = 2, .generation = ours_, .records = {0, wire::slots * wire::record_bytes, 0}});
   going_.left = {going_.head};
   pump_soon();
-  wait_readable();
+  read_later(Needs::nothing);
 }
 
 bool TcpLink::on_greeting(std::span<const std::byte> greeting) {
@@ -104,29 +126,47 @@ bool TcpLink::on_greeting(std::span<const std::byte> greeting) {
 
 // --- receiving
 
-void TcpLink::wait_readable() {
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](std::error_code error) {
-    if (error || self->state_ == State::ended) return;
-    self->read_some();
+void TcpLink::wait_for(Needs needs, void (TcpLink::*next)()) {
+  bytes_.when_it_may(needs, [self = shared_from_this(), next] {
+    if (self->state_ != State::ended) (self.get()->*next)();
   });
 }
 
 // Data go into the sink's memory only within this call, so memory that is forgotten between calls is safe.
 void TcpLink::read_some() {
-  for (std::size_t turn = 0; turn < turn_bytes;) {
+  Needs needs = Needs::nothing;
+  for (std::size_t turn = 0; turn < turn_bytes && needs == Needs::nothing;) {
     const std::span<std::byte> room = reader_.room();
     if (room.empty()) break;
-    std::error_code error;
-    const std::size_t bytes = socket_.read_some(asio::buffer(room.data(), room.size()), error);
-    if (error == asio::error::would_block) break;
-    if (error == asio::error::interrupted) continue;
-    if (error) return end(Error{Errc::peer_gone, "the other end closed the connection", theirs_});
-    turn += bytes;
-    if (!reader_.came(bytes) || bytes < room.size()) break;
+    const StreamStep step = bytes_.read(room);
+    if (step.needs == Needs::over) return end_of_bytes();
+    needs = step.needs;
+    if (needs != Needs::nothing) break;
+    turn += step.bytes;
+    if (!reader_.came(step.bytes)) break;
+    // A TLS record ends where its sender likes; the socket had no more than it gave.
+    if (step.bytes < room.size() && !bytes_.is_encrypted()) break;
   }
   if (state_ == State::ended) return;
   if (!reader_.fault().empty()) return static_cast<void>(broke(reader_.fault()));
-  wait_readable();
+  read_later(needs);
+}
+
+void TcpLink::read_later(Needs needs) {
+  if (needs == Needs::nothing && bytes_.holds_input())
+    return asio::post(bytes_.socket().get_executor(), [self = shared_from_this()] {
+      if (self->state_ != State::ended) self->read_some();
+    });
+  wait_for(needs == Needs::writable ? needs : Needs::readable, &TcpLink::read_some);
+}
+
+void TcpLink::end_of_bytes() {
+  const bool was_up = state_ == State::up;
+  if (bytes_.why().empty()) {
+    const char* const hint = state_ == State::securing ? " in the TLS handshake" : "";
+    return end(Error{Errc::peer_gone, std::string("the other end closed the connection") + hint, theirs_});
+  }
+  end(Error{was_up ? Errc::peer_gone : Errc::refused, std::string(bytes_.why()), theirs_});
 }
 
 bool TcpLink::on_message(std::span<const std::byte> message) {
@@ -199,30 +239,24 @@ void TcpLink::write(Transfer transfer) {
 
 void TcpLink::pump_soon() {
   if (std::exchange(pumping_, true)) return;
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(bytes_.socket().get_executor(), [self = shared_from_this()] {
     self->pumping_ = false;
     self->pump();
   });
 }
 
 void TcpLink::pump() {
-  if (state_ == State::ended || state_ == State::connecting) return;
+  if (state_ == State::ended || state_ == State::connecting || state_ == State::securing) return;
   std::size_t turn = 0;
   while (!going_.left.empty() || compose()) {
     if (turn >= turn_bytes) return pump_soon();
-    std::vector<asio::const_buffer> buffers;
-    buffers.reserve(going_.left.size());
-    for (const auto& each : going_.left) buffers.emplace_back(each.data(), each.size());
-    std::error_code error;
-    std::size_t bytes = socket_.write_some(buffers, error);
-    if (error == asio::error::would_block) {
+    const StreamStep step = bytes_.write(going_.left);
+    if (step.needs == Needs::over) return end_of_bytes();
+    if (step.needs != Needs::nothing) {
       pumping_ = true;
-      return socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](std::error_code failed) {
-        self->pumping_ = false;
-        if (!failed) self->pump();
-      });
+      return wait_for(step.needs, &TcpLink::pump_on);
     }
-    if (error) return end(Error{Errc::peer_gone, "the other end closed the connection", theirs_});
+    std::size_t bytes = step.bytes;
     turn += bytes;
     taken_ += bytes;
     std::size_t done = 0;
@@ -232,6 +266,11 @@ void TcpLink::pump() {
     if (bytes > 0) going_.left.front() = going_.left.front().subspan(bytes);
   }
   if (left_) close();
+}
+
+void TcpLink::pump_on() {
+  pumping_ = false;
+  pump();
 }
 
 // Composes the next bytes for the socket: all messages, then a part of the oldest transfer.
@@ -294,7 +333,7 @@ void TcpLink::end(Error cause) {
   if (state_ == State::ended) return;
   cause.generation = theirs_;
   close();
-  asio::post(socket_.get_executor(), [self = shared_from_this(), cause = std::move(cause)] {
+  asio::post(bytes_.socket().get_executor(), [self = shared_from_this(), cause = std::move(cause)] {
     if (LinkEvents* events = std::exchange(self->events_, nullptr); events != nullptr) events->on_end(cause);
   });
 }
@@ -308,9 +347,7 @@ void TcpLink::close() {
   going_ = {};
   on_up_ = nullptr;
   timer_.cancel();
-  std::error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_both, ignored);
-  socket_.close(ignored);
+  bytes_.close();
 }
 
 // Messages that are queued still go out, for one or two ticks.

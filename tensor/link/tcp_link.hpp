@@ -1,4 +1,5 @@
-// A link over one TCP connection: frames of messages, data and records (stream_frames.hpp).
+// A link over one TCP connection: frames of messages, data and records (stream_frames.hpp), in the clear or
+// inside TLS (tcp_bytes.hpp).
 //
 // A transfer goes from where the source lies to the socket, and from the socket to its destination: one copy
 // into the kernel and one out of it. It is split into parts, so that messages do not wait for a long
@@ -21,18 +22,20 @@
 #include "tensor/link/link.hpp"
 #include "tensor/link/outbox.hpp"
 #include "tensor/link/stream_frames.hpp"
+#include "tensor/link/tcp_bytes.hpp"
 
 namespace weir::tensor {
 
 class TcpLink final : public Link, private FrameReader::Sink, public std::enable_shared_from_this<TcpLink> {
  public:
   // Starts to connect. `events` receives the outcome: on_up() or on_end().
-  static TcpLink& connect(asio::io_context& io, const asio::ip::tcp::endpoint& hub, LinkEvents& events,
-                          std::function<void()> on_up);
+  static TcpLink& connect(asio::io_context& io, const asio::ip::tcp::endpoint& hub, Encryption encryption,
+                          LinkEvents& events, std::function<void()> on_up);
   // What a connection takes of its listener's: a place until it ends, and a stay among the newcomers.
   struct Place {
     std::shared_ptr<void> counted;
     std::shared_ptr<transport::Newcomers> newcomers;
+    Encryption encryption = {};
   };
   // Makes a hub's end of a connection. `on_up` runs once the peer has sent its greeting, and sets the events;
   // a peer that sends none is dropped silently.
@@ -55,6 +58,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   void break_off(const Error& cause) override;
   std::uint64_t generation() const override { return theirs_; }
   rdma::Endpoint remote() const override { return remote_; }
+  bool is_certified() const override { return bytes_.is_peer_certified(); }
   std::optional<std::uint64_t> arrived(std::uint32_t index) const override;
 
  private:
@@ -70,10 +74,10 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
     std::vector<std::span<const std::byte>> left;
     std::shared_ptr<const Source> source;
   };
-  enum class State : std::uint8_t { connecting, greeting, up, ended };
+  enum class State : std::uint8_t { connecting, securing, greeting, up, ended };
 
   explicit TcpLink(asio::ip::tcp::socket socket)
-      : socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+      : bytes_(std::move(socket)), timer_(bytes_.socket().get_executor()) {}
 
   // FrameReader::Sink:
   bool on_greeting(std::span<const std::byte> greeting) override;
@@ -82,26 +86,31 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   void filled(std::uint32_t index, std::size_t bytes) override;
   bool on_record(const wire::Record& record) override;
 
-  void begin(std::uint64_t generation);
-  void wait_readable();
+  void begin(transport::TlsSide side, std::uint64_t generation, Encryption encryption);
+  void shake_hands();
+  void greet();
+  void wait_for(transport::StreamStep::Needs needs, void (TcpLink::*next)());
   void read_some();
+  void read_later(transport::StreamStep::Needs needs);
   void pump_soon();
   void pump();
+  void pump_on();
   bool compose();
   void compose_data(Outgoing& outgoing);
   void start_timer();
   bool broke(std::string what);
   void end(Error cause);
+  void end_of_bytes();
   void close();
 
-  asio::ip::tcp::socket socket_;
+  TcpBytes bytes_;
   asio::steady_timer timer_;
   State state_ = State::connecting;
   LinkEvents* events_ = nullptr;
   std::function<void(TcpLink&)> on_up_;
   rdma::Endpoint remote_;
-  std::uint64_t theirs_ = 0;
-  std::shared_ptr<void> counted_;  // the listener's count of links
+  std::uint64_t ours_ = 0, theirs_ = 0;  // generations
+  std::shared_ptr<void> counted_;        // the listener's count of links
   FrameReader reader_{*this};
   std::array<Expected, wire::slots> expected_;
   Outbox outbox_;

@@ -15,8 +15,8 @@ constexpr std::chrono::milliseconds no_descriptors{100};  // pause before accept
 }
 
 Result<std::unique_ptr<TcpListener>> TcpListener::open(asio::io_context& io, const tcp::endpoint& at,
-                                                       std::uint64_t generation, std::uint32_t most,
-                                                       Taken taken) {
+                                                       transport::TlsContext tls, std::uint64_t generation,
+                                                       std::uint32_t most, Taken taken) {
   tcp::acceptor acceptor(io);
   std::error_code failed;
   acceptor.open(at.protocol(), failed);
@@ -25,21 +25,25 @@ Result<std::unique_ptr<TcpListener>> TcpListener::open(asio::io_context& io, con
   if (!failed) acceptor.listen(asio::socket_base::max_listen_connections, failed);
   if (failed) return fail(Errc::unreachable, "tcp://" + rdma::text(at) + ": " + failed.message());
   std::unique_ptr<TcpListener> listener(
-      new TcpListener(std::move(acceptor), generation, most, std::move(taken)));
+      new TcpListener(std::move(acceptor), std::move(tls), generation, most, std::move(taken)));
   listener->accept();
   return listener;
 }
 
-TcpListener::TcpListener(tcp::acceptor acceptor, std::uint64_t generation, std::uint32_t most, Taken taken)
+TcpListener::TcpListener(tcp::acceptor acceptor, transport::TlsContext tls, std::uint64_t generation,
+                         std::uint32_t most, Taken taken)
     : acceptor_(std::move(acceptor)),
       again_(acceptor_.get_executor()),
       pacing_(acceptor_.native_handle()),
       local_(acceptor_.local_endpoint()),
+      tls_(std::move(tls)),
       generation_(generation),
       most_(most),
       taken_(std::move(taken)) {}
 
 void TcpListener::accept() {
+  if (tls_ != nullptr && !handshakes_->has_room())
+    return accept_after(transport::HandshakePlaces::look_again);
   acceptor_.async_accept([this, alive = alive_](std::error_code failed, tcp::socket socket) {
     if (!*alive || failed == asio::error::operation_aborted) return;
     if (!failed) {
@@ -51,10 +55,14 @@ void TcpListener::accept() {
         newcomers_->make_room(Newcomers::Lack::descriptor) == Newcomers::Room::now)
       return accept();
     // Without free descriptors accept would fail again at once.
-    again_.expires_after(no_descriptors);
-    again_.async_wait([this, alive](std::error_code stopped) {
-      if (*alive && !stopped) accept();
-    });
+    accept_after(no_descriptors);
+  });
+}
+
+void TcpListener::accept_after(std::chrono::milliseconds pause) {
+  again_.expires_after(pause);
+  again_.async_wait([this, alive = alive_](std::error_code stopped) {
+    if (*alive && !stopped) accept();
   });
 }
 
@@ -68,7 +76,9 @@ void TcpListener::take(tcp::socket socket) {
     else
       link.leave();
   };
-  TcpLink::accept(std::move(socket), generation_, {open_links_, newcomers_}, on_up);
+  TcpLink::Place place{open_links_, newcomers_, {.context = tls_}};
+  if (tls_ != nullptr) place.encryption.place = handshakes_->take();
+  TcpLink::accept(std::move(socket), generation_, std::move(place), on_up);
 }
 
 }  // namespace weir::tensor

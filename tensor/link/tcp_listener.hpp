@@ -1,12 +1,13 @@
 // Accepts TCP connections for a hub. Their number is limited, counting those that have not sent a greeting
 // yet. Beyond the limit, or without descriptors, one whose peer has asked for nothing leaves for each that
-// comes (transport/newcomers.hpp); if there is none, the one that comes is closed at once. Threading: the
-// io_context's thread.
+// comes (transport/newcomers.hpp); if there is none, the one that comes is closed at once. With TLS, at most
+// 128 handshakes are under way (transport/handshake_places.hpp). Threading: the io_context's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,9 +21,11 @@ class TcpListener {
  public:
   using Taken = std::function<void(TcpLink&)>;
 
-  // `taken` is called for each peer that has sent a greeting. unreachable: the address is in use or not ours.
+  // `tls`: none without a context. `taken` is called for each peer that has sent a greeting. unreachable: the
+  // address is in use or not ours.
   static Result<std::unique_ptr<TcpListener>> open(asio::io_context& io, const asio::ip::tcp::endpoint& at,
-                                                   std::uint64_t generation, std::uint32_t most, Taken taken);
+                                                   transport::TlsContext tls, std::uint64_t generation,
+                                                   std::uint32_t most, Taken taken);
   ~TcpListener() { *alive_ = false; }
   TcpListener(const TcpListener&) = delete;
   TcpListener& operator=(const TcpListener&) = delete;
@@ -30,14 +33,19 @@ class TcpListener {
   asio::ip::tcp::endpoint local() const { return local_; }
 
  private:
-  TcpListener(asio::ip::tcp::acceptor acceptor, std::uint64_t generation, std::uint32_t most, Taken taken);
+  TcpListener(asio::ip::tcp::acceptor acceptor, transport::TlsContext tls, std::uint64_t generation,
+              std::uint32_t most, Taken taken);
   void accept();
+  void accept_after(std::chrono::milliseconds pause);
   void take(asio::ip::tcp::socket socket);
 
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer again_;
   const transport::AcceptedPacing pacing_;
   const asio::ip::tcp::endpoint local_;
+  const transport::TlsContext tls_;
+  const std::shared_ptr<transport::HandshakePlaces> handshakes_ =
+      std::make_shared<transport::HandshakePlaces>();
   const std::uint64_t generation_;
   const std::uint32_t most_;
   const Taken taken_;

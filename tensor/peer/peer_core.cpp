@@ -40,6 +40,11 @@ Result<void> PeerCore::open(const rdma::Result<rdma::Provider>& provider) {
     else
       no_engine_ = engine.error().what;
   }
+  if (parsed_.transport == Transport::tls) {
+    Result<transport::TlsContext> tls = tls_context_of(settings_.tls, transport::TlsSide::client);
+    if (!tls) return std::unexpected(tls.error());
+    tls_ = std::move(*tls);
+  }
   driven_.post([this] { reconnect(); });
   if (!driven_.run_until([this] { return settled_.load(); }, CallerDriven::after(settings_.connect_timeout)))
     return fail(Errc::unreachable, address_ + " did not answer in time");
@@ -54,9 +59,12 @@ void PeerCore::reconnect() {
 
 void PeerCore::dial(Transport by) {
   by_ = by;
-  if (by == Transport::tcp)
-    return session_->set_link(TcpLink::connect(driven_.io(), at_, *session_, [this] { session_->ask_in(); }));
-  dial_rdma();
+  if (by == Transport::rdma) return dial_rdma();
+  Encryption encryption{.context = by == Transport::tls ? tls_ : nullptr,
+                        .server_name = settings_.tls.server_name};
+  if (encryption.server_name.empty()) encryption.server_name = parsed_.host;
+  session_->set_link(
+      TcpLink::connect(driven_.io(), at_, std::move(encryption), *session_, [this] { session_->ask_in(); }));
 }
 
 void PeerCore::dial_rdma() {

@@ -57,6 +57,7 @@ class PeerCore final : public PeerSession::Owner {
   const PeerSettings settings_;
   Address parsed_;
   rdma::Endpoint at_;
+  transport::TlsContext tls_;  // none without a tls:// address
   std::shared_ptr<SpareMemory> memory_;
   PeerStats stats_;
   std::atomic<std::uint64_t> generation_ = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "tensor/link/tls_settings.hpp"
 #include "tensor/say.hpp"
 
 namespace weir::tensor {
@@ -20,6 +21,7 @@ struct PeerLimits {
 
 struct PeerSettings {
   std::string token = {};  // that the hub asks for; the hub must know it, too
+  TlsSettings tls = {};    // for a tls:// address
   PeerLimits limits = {};
   std::size_t spare_bytes = std::size_t{256} << 20;  // memory of past fetches kept for reuse
   std::chrono::milliseconds connect_timeout{5000};

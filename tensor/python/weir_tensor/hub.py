@@ -127,8 +127,10 @@ class Hub:
 
 
 def listen(address: str, **settings) -> Hub:
-    """Opens a hub at rdma://HOST:PORT, tcp://HOST:PORT or several separated by commas; rdma://HOST:PORT?fallback=tcp listens
-    for both at one port. Port 0 picks a free one: see `hub.address`. Without token="..." the hub serves programs of this
-    host, and others only with open=True. Further settings: keep, max_connections; for pushes by peers:
+    """Opens a hub at rdma://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or several separated by commas;
+    rdma://HOST:PORT?fallback=tcp listens for both at one port. Port 0 picks a free one: see `hub.address`. Without
+    token="..." the hub serves programs of this host, and others only with open=True. tls:// needs certificate= and key=, files
+    in PEM form; with authority= it serves peers whose certificate that authority signed. Further settings: keep,
+    max_connections; for pushes by peers:
     push_names ("grad/*,status"; default none), push_from ("10.0.0.0/8"; default all peers), push_bytes, push_bytes_per_peer."""
     return Hub(address, **settings)

@@ -127,6 +127,10 @@ def word(what: str, value: str) -> bytes:
     return value.encode()
 
 
+# Settings whose names in C have a dot.
+TLS_SETTINGS = {name: "tls." + name for name in ("certificate", "key", "authority", "server_name")}
+
+
 class Options:
     """Holds the C options for the duration of a `with`."""
 
@@ -140,7 +144,7 @@ class Options:
         try:
             for name, value in self._settings.items():
                 said = word(name, str(int(value)) if isinstance(value, (int, float)) else os.fspath(value))
-                check(lib.weir_tensor_options_set(self._options, name.encode(), said, ctypes.byref(error)), error)
+                check(lib.weir_tensor_options_set(self._options, TLS_SETTINGS.get(name, name).encode(), said, ctypes.byref(error)), error)
         except BaseException:
             lib.weir_tensor_options_free(self._options)
             raise

@@ -269,7 +269,7 @@ class Peer:
         stats = PeerStats(size=ctypes.sizeof(PeerStats))
         lib.weir_tensor_peer_get_stats(self._open(), ctypes.byref(stats))
         counted = {name: getattr(stats, name) for name in PEER_STATS}
-        counted["transport"] = ("none", "rdma", "tcp")[counted["transport"]]
+        counted["transport"] = ("none", "rdma", "tcp", "tls")[counted["transport"]]
         counted["gpu_staged_bytes"] = self._gpu_bytes
         return counted
 
@@ -289,8 +289,9 @@ class Peer:
 
 
 def connect(address: str, **settings) -> Peer:
-    """A reader of the hub at rdma://HOST:PORT or tcp://HOST:PORT. rdma://HOST:PORT?fallback=tcp uses TCP if RDMA does not
-    answer, and says so on stderr and in `stats()["transport"]`. token="..." is that of a hub that has one. Further
-    settings: max_bytes, read_from_bytes, spare_bytes,
+    """A reader of the hub at rdma://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT. rdma://HOST:PORT?fallback=tcp uses TCP if
+    RDMA does not answer, and says so on stderr and in `stats()["transport"]`. token="..." is that of a hub that has one.
+    For tls://: authority= (a file in PEM form; default: the system's), server_name= (default: the address's host), and
+    certificate= and key= for a hub that asks for them. Further settings: max_bytes, read_from_bytes, spare_bytes,
     connect_timeout_ms."""
     return Peer(address, **settings)

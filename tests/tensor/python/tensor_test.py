@@ -439,6 +439,35 @@ class Tokens(unittest.TestCase):
             self.assertIn("int8 (3)", listed.stdout, listed.stderr)
 
 
+class Tls(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.key, self.certificate = os.path.join(folder.name, "key"), os.path.join(folder.name, "crt")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=hub", "-days", "2",
+                        "-addext", "subjectAltName=DNS:hub,IP:127.0.0.1", "-keyout", self.key, "-out", self.certificate],
+                       check=True, capture_output=True)
+
+    def test_is_spoken_and_checked(self):
+        with weir_tensor.listen("tls://127.0.0.1:0", certificate=self.certificate, key=self.key) as hub:
+            hub.publish("a", sample((300, 301), "int8"))
+            with weir_tensor.connect(hub.address, authority=self.certificate) as peer:
+                numpy.testing.assert_array_equal(peer.fetch("a"), sample((300, 301), "int8"))
+                self.assertEqual(peer.stats()["transport"], "tls")
+            with self.assertRaisesRegex(weir_tensor.Refused, "certificate is not accepted"):
+                weir_tensor.connect(hub.address)
+            with self.assertRaisesRegex(weir_tensor.Refused, "ostname mismatch"):
+                weir_tensor.connect(hub.address, authority=self.certificate, server_name="other")
+            listed = subprocess.run([os.environ["WEIR"], "tensor", "ls", hub.address, "--cacert", self.certificate],
+                                    capture_output=True, text=True)
+            self.assertIn("int8 (300, 301)", listed.stdout, listed.stderr)
+
+    def test_needs_a_certificate_at_the_hub(self):
+        with self.assertRaisesRegex(weir_tensor.BadAddress, "tls.certificate"):
+            weir_tensor.listen("tls://127.0.0.1:0")
+
+
+
 class Pushes(unittest.TestCase):
     def setUp(self):
         self.hub = weir_tensor.listen("rdma://127.0.0.1:0", push_names="grad/*,model", push_from="127.0.0.0/8",
