@@ -8,7 +8,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 .NOTPARALLEL:  # make nic install
-.PHONY: help demo test test-all install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install nic-package packages wheel site clean
+.PHONY: help demo test test-all install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install uninstall nic-package packages source wheel site clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -95,6 +95,9 @@ install: ## install what is built (make nic, make programs) below PREFIX (defaul
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 	@echo "installed below $(DESTDIR)$(PREFIX); build/release/install.log has the names"
 
+uninstall: ## remove what make install has installed
+	@tools/uninstall.sh build/release/install_manifest.txt "$(DESTDIR)"
+
 nic-package: nic ## build the Debian package weir-nic alone into build/release/packages
 	@tools/install-packages.sh --groups packages
 	@cpack --config build/release/CPackConfig.cmake -G DEB -D CPACK_COMPONENTS_ALL=nic -B build/release/packages \
@@ -107,6 +110,12 @@ packages: programs ## build Debian packages and a tarball into build/release/pac
 	  { tail -n 20 build/release/packages.log >&2; exit 1; }
 	@ls build/release/packages/*.deb build/release/packages/*.tar.gz
 
+source: ## pack the committed sources into build/release/packages/weir-VERSION.tar.gz
+	@mkdir -p build/release/packages
+	@version=$$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt) && \
+	  git archive --prefix=weir-$$version/ -o build/release/packages/weir-$$version.tar.gz HEAD && \
+	  ls build/release/packages/weir-$$version.tar.gz
+
 wheel: ## build the Python wheel with its libraries (weir_rpc, weir_tensor, weir run) into build/release/packages
 	@tools/install-packages.sh --groups "build libraries wheel"
 	@tools/build-quietly.sh release $(JOBS) $(NIC) weir_rpc_c weir_tensor_c
@@ -116,6 +125,9 @@ site: ## make a website with a search from README and docs/, in build/site
 	@tools/install-packages.sh --groups site
 	@tools/make-site.py
 	@echo "build/site/index.html; to read and search it: python3 -m http.server -d build/site"
+
+.DEFAULT:
+	@echo "make: there is no target '$@'; make alone lists them" >&2; exit 2
 
 clean: ## remove build/
 	@rm -rf build

@@ -49,7 +49,8 @@ weir_package(lib libweir0 "Calls and arrays between programs over RDMA: shared l
 weir_package(dev libweir-dev "Calls, streams and arrays over RDMA: for C and C++ programs\nHeaders, static libraries, find_package(weir) and pkg-config."
   DEPENDS "libweir0 ${this_version}, libasio-dev, libibverbs-dev, librdmacm-dev, libssl-dev, libzstd-dev, liblz4-dev")
 weir_package(python python3-weir "Calls and arrays between programs over RDMA: Python modules\nweir_rpc and weir_tensor."
-  DEPENDS "libweir0 ${this_version}, python3, python3-msgpack" SUGGESTS "python3-numpy")
+  DEPENDS "libweir0 ${this_version}, python3, python3-msgpack" SUGGESTS "python3-numpy"
+  CONTROL ${packages}/python/prerm)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 if(modules)
   weir_package(modules weir-modules "Telemetry over gNMI and sweeps over MPI for weir sim\nWhat weir sim and weir collector load when they are asked for it."

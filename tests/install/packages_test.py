@@ -9,76 +9,39 @@ Needs root (debootstrap, chroot) and a package mirror; ends with 77 (skipped) wi
 that nothing stays mounted however it ends.
 """
 import os
-import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
+import bare_root
 import ways_in
+from bare_root import quietly
 
-if os.geteuid() != 0:
-    print("SKIPPED: needs root, for debootstrap and chroot")
-    sys.exit(77)
-if "WEIR_OWN_MOUNTS" not in os.environ:
-    os.execvpe("unshare", ["unshare", "--mount", sys.executable, "-B", *sys.argv], {**os.environ, "WEIR_OWN_MOUNTS": "1"})
+bare_root.own_mounts()
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = sys.argv[1]
 SUITE = sys.argv[2] if len(sys.argv) > 2 else "bookworm"
-HERE = pathlib.Path(tempfile.mkdtemp(prefix="weir-packages-"))
-ROOT = HERE / "root"
+try:
+    BARE = bare_root.BareRoot(SUITE)
+except bare_root.NoRoot as why:
+    print(f"SKIPPED: {why}")
+    sys.exit(77)
+ROOT = BARE.path
 APT = ["apt-get", "-qq", "-y", "-o", "Dpkg::Use-Pty=0", "--no-install-recommends"]
-
-
-def quietly(*words, **more):
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, **more)
-    return done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-def need(ok, what):
-    if not ok:
-        shutil.rmtree(HERE, ignore_errors=True)
-        print(f"SKIPPED: {what}")
-        sys.exit(77)
-
-
-def mirror():
-    """This system's own mirror as a list, empty if it has none."""
-    done, said = quietly("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Codename: bookworm")
-    return said.split()[:1] if done else []
-
-
-def make_root():
-    need(shutil.which("debootstrap"), "debootstrap is not installed")
-    done, said = quietly("debootstrap", "--variant=minbase", SUITE, ROOT, *mirror())
-    need(done, "debootstrap made no root: " + said.strip()[-300:])
-    shutil.copy("/etc/resolv.conf", ROOT / "etc/resolv.conf")
-    shutil.copy("/etc/hosts", ROOT / "etc/hosts")
-    (ROOT / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
-    (ROOT / "usr/sbin/policy-rc.d").chmod(0o755)
-    for mounted in ("proc", "dev", "sys"):
-        subprocess.run(["mount", "--rbind", f"/{mounted}", ROOT / mounted], check=True)
 
 
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        make_root()
-        cls.addClassCleanup(cls.clear)
-        cls.debs = ways_in.make_packages(BUILD, HERE / "packages")
+        cls.addClassCleanup(BARE.clear)
+        cls.addClassCleanup(bare_root.Mounted(ROOT).close)
+        cls.debs = ways_in.make_packages(BUILD, BARE.folder / "packages")
         (ROOT / "debs").mkdir()
         for path in cls.debs.values():
             shutil.copy(path, ROOT / "debs")
         shutil.copytree(ways_in.PROGRAMS, ROOT / "programs")
         cls.installed = ways_in.Installed("/usr", str(ROOT))
         cls.installed.run("apt-get", "-qq", "update")
-
-    @classmethod
-    def clear(cls):
-        for mounted in ("proc", "dev", "sys"):
-            subprocess.run(["umount", "-R", ROOT / mounted], check=True)
-        shutil.rmtree(HERE)
 
     def install(self, *packages, beside=()):
         done, said = quietly("chroot", ROOT, *APT, "install", *(f"/debs/{self.debs[p].name}" for p in packages), *beside,
@@ -123,12 +86,13 @@ class Packages(unittest.TestCase):
         done, said = quietly("chroot", ROOT, *APT, "purge", *(name for name in self.debs if name != "weir-modules"))
         self.assertTrue(done, said)
         self.assertFalse((ROOT / "etc/weir/weir-server.conf").exists())
+        # test_3 imported the modules as root, so that Python compiled them.
         self.assertFalse([str(path) for path in (ROOT / "usr").rglob("*weir*")])
 
     def test_5_the_wheel_needs_none_of_them(self):
         done, said = quietly("chroot", ROOT, *APT, "install", "python3-venv", "python3-msgpack", "libzstd1", "liblz4-1")
         self.assertTrue(done, said)
-        wheel = ways_in.make_wheel(BUILD, HERE / "wheel")
+        wheel = ways_in.make_wheel(BUILD, BARE.folder / "wheel")
         shutil.copy(wheel, ROOT)
         self.installed.run("python3", "-m", "venv", "--system-site-packages", "/venv")
         self.installed.run("/venv/bin/pip", "install", "--no-index", f"/{wheel.name}")

@@ -4,6 +4,7 @@
   prefix_test.py BUILD_DIRECTORY
 """
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ BUILD = sys.argv[1]
 SCRATCH = tempfile.TemporaryDirectory(prefix="weir-install-")
 HERE = pathlib.Path(SCRATCH.name)
 PREFIX = HERE / "opt/weir"
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 
 
 class Prefix(unittest.TestCase):
@@ -51,6 +53,18 @@ class Prefix(unittest.TestCase):
         alone = subprocess.run([HERE / "nic/bin/weir", "plan"], capture_output=True, text=True)
         self.assertEqual(alone.returncode, 127)
         self.assertIn("weir-plan is not there", alone.stderr)
+
+    def test_uninstall_leaves_nothing(self):
+        prefix = HERE / "gone/weir"
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        manifest = HERE / "install_manifest.txt"
+        shutil.copy(f"{BUILD}/install_manifest.txt", manifest)
+        python, = prefix.glob("lib/python3*/dist-packages/weir_rpc")
+        (python / "__pycache__").mkdir()
+        (prefix / "bin/somebody-elses").touch()
+        subprocess.run([TOOLS / "uninstall.sh", manifest], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual([path.name for path in prefix.rglob("*")], ["bin", "somebody-elses"])
+        self.assertEqual(subprocess.run([TOOLS / "uninstall.sh", manifest], capture_output=True).returncode, 1)
 
     def test_find_package(self):
         ways_in.tries_find_package(self, self.installed, ways_in.PROGRAMS, HERE / "cmake")
