@@ -3,7 +3,7 @@
 
   cpp_blocks_test.py SOURCE PAGE ...
 
-What a reader of the page has already is in blocks/PAGE.hpp: declarations, and after a line `//@ N` what the page's N-th block of C++ finds
+What a reader of the page has already is in blocks/PAGE.hpp (blocks/rdma-README.hpp for rdma/README.md): declarations, and after a line `//@ N` what the page's N-th block of C++ finds
 in its function. Of a block, includes, templates, namespaces, classes and functions stay outside; the rest is the body of a
 function, a coroutine if it awaits something. `{ ... }` and a `...` behind a condition are what a page leaves out.
 """
@@ -41,7 +41,7 @@ def chunks(lines):
 
 def surroundings(page):
     """What stands before the blocks, and before the body of block N."""
-    path = HERE / "blocks" / (pathlib.Path(page).stem + ".hpp")
+    path = HERE / "blocks" / (page.removeprefix("docs/").removesuffix(".md").replace("/", "-") + ".hpp")
     parts = re.split(r"^//@ (\d+)\n", path.read_text(encoding="utf-8"), flags=re.M) if path.exists() else [""]
     return parts[0], {int(number): text for number, text in zip(parts[1::2], parts[2::2])}
 
