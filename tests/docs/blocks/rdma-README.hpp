@@ -3,6 +3,7 @@
 #include <asio/read.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+
 #include "rdma/acceptor.hpp"
 #include "rdma/channel.hpp"
 #include "rdma/engine.hpp"
