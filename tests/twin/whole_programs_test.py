@@ -90,6 +90,24 @@ print("at", time.time(), flush=True)
 """
 
 
+# What a stream writes by itself, with no flush.
+STREAMS = """
+import ctypes, os, time
+libc = ctypes.CDLL(None); libc.fdopen.restype = ctypes.c_void_p
+r, w = os.pipe()
+if os.fork() == 0:
+    os.close(w)
+    while some := os.read(r, 100): print(some, "at", round(time.time() % 60), flush=True)
+    os._exit(0)
+stream = ctypes.c_void_p(libc.fdopen(w, b"w"))
+libc.setvbuf(stream, None, 1, 1000)
+time.sleep(2); libc.fputs(b"line\\n", stream)
+time.sleep(2); libc.setvbuf(stream, None, 2, 0); libc.fwrite(b"unbuffered", 10, 1, stream)
+time.sleep(2); libc.fprintf(stream, b"formatted %d", 3)
+time.sleep(3)
+"""
+
+
 class OneHost(unittest.TestCase):
     """What a program sees of itself. Each runs twice."""
 
@@ -126,6 +144,24 @@ class OneHost(unittest.TestCase):
                             "alarm": -14, "SIGTERM": -15, "SIGKILL": -9, "SIGUSR1": -10, "killed unseen": -9}.items():
             with self.subTest(way):
                 self.assertEqual(re.findall(rf"^{way}: (.*)$", out, re.M), [str([status] * (3 if way == "killed unseen" else 4))])
+
+    def test_c_streams_are_seen_when_they_write(self):
+        out = self.of(STREAMS)
+        self.assertEqual(re.findall(r"b'(\w+).*' at (\d)", out), [("line", "2"), ("unbuffered", "4"), ("formatted", "6")])
+
+    def test_changed_epoll_sets_wake(self):
+        out = self.of("import os, select, threading, time\n"
+                      "r, w = os.pipe(); os.write(w, b'x'); e = select.epoll(); e.register(r, select.EPOLLIN | select.EPOLLET); e.poll(0)\n"
+                      "threading.Timer(2, lambda: e.modify(r, select.EPOLLIN | select.EPOLLET)).start()\n"
+                      "print(len(e.poll(9)), round(time.time() % 60))")
+        self.assertIn("1 2", out)
+
+    def test_replaced_descriptors_close_pipes(self):
+        out = self.of("import os, threading, time\n"
+                      "r, w = os.pipe(); null = os.open('/dev/null', os.O_WRONLY)\n"
+                      "threading.Timer(2, lambda: os.dup2(null, w)).start()\n"
+                      "print(os.read(r, 1), round(time.time() % 60))")
+        self.assertIn("b'' 2", out)
 
     def test_timers_interrupt(self):
         out = self.of("import signal, time\n"
@@ -209,6 +245,16 @@ class TwoHosts(unittest.TestCase):
                 out = alike(commands(("h1", server), ("h2", client)))
                 self.assertEqual(out.count("exit status 0"), 2, out)
 
+    def test_rpc_server_answers(self):
+        if not os.path.exists(f"{BIN}/rpc_shop"):
+            self.skipTest("no rpc_shop")
+        for transport in "tcp", "rdma":
+            with self.subTest(transport):
+                serve = f"{BIN}/rpc_shop serve {transport}://0.0.0.0:7000 & sleep 2; kill -TERM $!; wait"
+                out = alike(commands(("h1", ["sh", "-c", serve]), ("h2", [f"{BIN}/rpc_shop", "call", f"{transport}://h1:7000"], 'start = "100ms"')))
+                self.assertIn("2 + 3 = 5\n", out)
+                self.assertIn("failed: there are not 100 of nut\n", out)
+
     def serve(self, *ask):
         if not os.path.exists(f"{BIN}/weir-server"):
             self.skipTest("no weir-server")
@@ -239,12 +285,12 @@ class OthersPrograms(unittest.TestCase):
         program, shell = f"{BIN}/../tests/interop/mpi_exchange", f"{SCENARIOS}/remote_shell.py"
         if shutil.which("mpirun") is None or not os.path.exists(program):
             self.skipTest("no Open MPI, or no mpi_exchange")
-        for ranks in 2, 4:
-            with self.subTest(ranks=ranks):
+        ucx = ["--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=rc_v,self"]
+        for ranks, carrier, packets in (2, ucx, r" [1-9]\d{3,} packets delivered"), (4, ucx, r" [1-9]\d{3,} packets delivered"):
+            with self.subTest(ranks=ranks, carrier=carrier[-1]):
                 hosts = [f"h{number}" for number in range(1, ranks + 1)]
                 mpirun = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--host", ",".join(hosts), "--mca", "plm_rsh_agent", shell,
-                          "--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
-                          "-x", "UCX_TLS=rc_v,self", program, "allreduce"]
+                          *carrier, program, "allreduce"]
                 text = 'name = "mpi"\n[[switch]]\nname = "s1"\nmodel = "generic-32m"\n'
                 for host in hosts:
                     text += f'[[host]]\nname = "{host}"\n[[link]]\nbetween = ["{host}", "s1"]\nspeed = "100G"\ncable = "3m"\n'
@@ -252,7 +298,7 @@ class OthersPrograms(unittest.TestCase):
                     text += f'[[program]]\nhost = "{host}"\nstart = "0ms"\ncommand = {json.dumps([shell, "listen"])}\n'
                 out = alike(text + f'[[program]]\nhost = "h1"\nstart = "10ms"\ncommand = {json.dumps(mpirun)}\n')
                 self.assertIn(f"allreduce: {ranks} ranks, right", out)
-                self.assertRegex(out, r" [1-9]\d{3,} packets delivered")  # RDMA carried it
+                self.assertRegex(out, packets)
 
     def test_redis_answers(self):
         if shutil.which("redis-server") is None:

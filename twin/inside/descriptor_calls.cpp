@@ -25,6 +25,7 @@
 
 #include "twin/inside/clocks.hpp"
 #include "twin/inside/masks.hpp"
+#include "twin/inside/readiness_calls.hpp"
 #include "twin/inside/timers.hpp"
 
 namespace weir::twin {
@@ -49,9 +50,16 @@ bool over_network(int descriptor) {
          (domain == AF_INET || domain == AF_INET6);
 }
 
+// Also through an epoll set, which may be in another set.
+bool arrived_by_network(int descriptor) {
+  return over_network(descriptor) || std::ranges::any_of(all_in_epoll(descriptor), [](int member) {
+           return over_network(member) && is_ready(member, POLLIN);
+         });
+}
+
 // What took the network's time to arrive is seen that much later.
 void after_network(int descriptor, const char* what) {
-  if (over_network(descriptor)) advance_to(now() + arena().tcp_latency, what);
+  if (arrived_by_network(descriptor)) advance_to(now() + arena().tcp_latency, what);
 }
 
 Ticks timeout_of(int descriptor, int option) {
@@ -201,9 +209,16 @@ int looked(int ready) {
 }
 
 int epoll_until(int epoll, epoll_event* events, int count, Ticks deadline) {
-  for (;;) {
+  for (bool waited = false;; waited = true) {
     const int ready = WEIR_NEXT(epoll_wait)(epoll, events, count, 0);
-    if (ready != 0 || now() >= deadline) return ready;
+    if (ready != 0 || now() >= deadline) {
+      for (int i = 0; waited && i < ready; ++i)
+        if ((events[i].events & EPOLLIN) != 0 && arrived_by_network(in_epoll(epoll, events[i].data.u64))) {
+          advance_to(now() + arena().tcp_latency, "epoll_wait");
+          break;
+        }
+      return ready;
+    }
     const bool handled = wait_for(
         {.kind = Wait::descriptors, .deadline = deadline, .what = "epoll_wait", .descriptor = epoll});
     ::pthread_testcancel();

@@ -1,7 +1,5 @@
 // posix_spawn and popen. The C library makes the child, which runs on until it has loaded this library; the
 // parent has a record ready for it, so that it is one more thread that has been made (Coordinator::settle).
-//
-// C streams read, write and wait inside the C library: the coordinator sees that from outside (kernel_wait).
 #include <spawn.h>
 #include <unistd.h>
 
@@ -99,21 +97,5 @@ FILE* popen(const char* command, const char* mode) {
   });
   if (error != 0) errno = error;
   return stream;
-}
-
-// A pipe's reader may wait for what these write.
-int fflush(FILE* stream) {
-  const int result = WEIR_NEXT(fflush)(stream);
-  if (controlled()) wrote();
-  return result;
-}
-int fclose(FILE* stream) {
-  const int result = WEIR_NEXT(fclose)(stream);
-  if (controlled()) wrote();
-  return result;
-}
-int pclose(FILE* stream) {
-  if (controlled()) wrote();  // it closes the pipe before it waits
-  return WEIR_NEXT(pclose)(stream);
 }
 }
