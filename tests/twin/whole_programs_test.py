@@ -90,6 +90,33 @@ print("at", time.time(), flush=True)
 """
 
 
+# A timer with a signal, one that starts a thread, and one that is stopped.
+TIMERS = """
+import ctypes, signal, time
+libc = ctypes.CDLL(None)
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("function", FUNCTION), ("rest", ctypes.c_byte * 40)]
+def tenths(): return round(time.time() % 60 * 10)
+def timer(event, first, interval):
+    made, spec = ctypes.c_void_p(), (ctypes.c_long * 4)(0, interval, 0, first)
+    assert libc.timer_create(1, ctypes.byref(event), ctypes.byref(made)) == 0
+    assert libc.timer_settime(made, 0, spec, None) == 0
+    return made
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+ticking = timer(Event(7, signal.SIGUSR1, 0), 300000000, 500000000)
+ticks = []
+while len(ticks) < 3: signal.sigwaitinfo([signal.SIGUSR1]); ticks.append(tenths())
+print(f"signals {ticks}, overrun {libc.timer_getoverrun(ticking)}", flush=True)
+assert libc.timer_delete(ticking) == 0
+said = FUNCTION(lambda value: print(f"thread {value} at {tenths()}", flush=True))
+timer(Event(42, 0, 2, said), 200000000, 0)
+time.sleep(1)
+stopped = timer(Event(1, signal.SIGUSR1, 0), 100000000, 0)
+assert libc.timer_settime(stopped, 0, (ctypes.c_long * 4)(), None) == 0
+print("stopped", signal.sigtimedwait([signal.SIGUSR1], 1))
+"""
+
 # What a stream writes by itself, with no flush.
 STREAMS = """
 import ctypes, os, time
@@ -144,6 +171,12 @@ class OneHost(unittest.TestCase):
                             "alarm": -14, "SIGTERM": -15, "SIGKILL": -9, "SIGUSR1": -10, "killed unseen": -9}.items():
             with self.subTest(way):
                 self.assertEqual(re.findall(rf"^{way}: (.*)$", out, re.M), [str([status] * (3 if way == "killed unseen" else 4))])
+
+    def test_timers_of_timer_create_fire(self):
+        out = self.of(TIMERS)
+        self.assertIn("signals [3, 8, 13], overrun 0\n", out)
+        self.assertIn("thread 42 at 15\n", out)
+        self.assertIn("stopped None\n", out)
 
     def test_c_streams_are_seen_when_they_write(self):
         out = self.of(STREAMS)

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "twin/inside/held_signals.hpp"
+#include "twin/inside/timers.hpp"
 
 namespace weir::twin {
 namespace {
@@ -360,6 +361,7 @@ void become_process(ProcessRecord& owner, ThreadRecord& record) {
   own = &record;
   owner.pid.store(static_cast<std::uint32_t>(::syscall(SYS_getpid)));
   offered.process = &owner;
+  forget_alarms();
   become(record);
 }
 

@@ -10,11 +10,6 @@
 namespace weir::twin {
 namespace {
 
-timespec timespec_of(Ticks at, std::uint64_t base_s = 0) {
-  return {.tv_sec = static_cast<time_t>(base_s + at / ticks_per_s),
-          .tv_nsec = static_cast<long>(at % ticks_per_s / ticks_per_ns)};
-}
-
 bool valid(const timespec* time) {
   return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < 1'000'000'000;
 }
@@ -52,6 +47,11 @@ Ticks ticks_of(const timespec& time) {
   const auto seconds =
       static_cast<std::uint64_t>(std::min<std::int64_t>(std::max<std::int64_t>(time.tv_sec, 0), longest_s));
   return seconds * ticks_per_s + static_cast<std::uint64_t>(time.tv_nsec) * ticks_per_ns;
+}
+
+timespec timespec_of(Ticks at, std::uint64_t base_s) {
+  return {.tv_sec = static_cast<time_t>(base_s + at / ticks_per_s),
+          .tv_nsec = static_cast<long>(at % ticks_per_s / ticks_per_ns)};
 }
 
 Ticks deadline_of(clockid_t clock, const timespec& absolute) {

@@ -15,6 +15,7 @@ inline constexpr std::uint64_t uptime_seconds = 1000;
 // Seconds: in Ticks the time since 1970 has no room.
 std::uint64_t base_seconds(clockid_t clock);
 Ticks ticks_of(const timespec& time);
+timespec timespec_of(Ticks at, std::uint64_t base_s = 0);
 // Virtual time when that clock shows `absolute`.
 Ticks deadline_of(clockid_t clock, const timespec& absolute);
 

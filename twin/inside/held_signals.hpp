@@ -4,6 +4,8 @@
 // Threading: from any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <csignal>
 #include <cstdint>
 
@@ -25,6 +27,9 @@ class HeldSignals {
   std::uint64_t before_ = 0;
   bool held_ = true;
 };
+
+// Threads of that process may have to take a signal: all that wait look. pid as for kill(). signal_calls.cpp
+void wake_for_signal(pid_t pid, int signal);
 
 // The program has set what a signal does.
 void handler_set(int signal, const struct sigaction& action);

@@ -4,14 +4,13 @@
 #include <cerrno>
 
 #include "twin/inside/clocks.hpp"
+#include "twin/inside/held_signals.hpp"
 #include "twin/inside/masks.hpp"
 
 namespace weir::twin {
-namespace {
 
 using link::fabric::ThreadState;
 
-// Threads of that process may have to take a signal: all that wait look. pid as for kill().
 void wake_for_signal(pid_t pid, int signal) {
   Arena& all = arena();
   const Ticks at = now();
@@ -33,6 +32,8 @@ void wake_for_signal(pid_t pid, int signal) {
   }
   worked();
 }
+
+namespace {
 
 // After a signal was sent. The kernel takes a moment of real time to end what is killed: what the killer sees
 // next, as by waitpid(WNOHANG), must not depend on how long, so it goes on when the end is there

@@ -12,6 +12,7 @@
 #include <csignal>
 
 #include "twin/inside/clocks.hpp"
+#include "twin/inside/signal_timers.hpp"
 
 namespace weir::twin {
 namespace {
@@ -24,13 +25,6 @@ struct Timer {
 constexpr std::size_t max_timers = 64;
 std::array<Timer, max_timers> timers;  // used by the thread that has the baton
 Timer alarm_timer;
-
-void announce() {
-  Ticks first = no_time;
-  for (const Timer& timer : timers) first = std::min(first, timer.due);
-  process().timer_due = first;
-  process().alarm_due = alarm_timer.due;
-}
 
 Timer* find(int descriptor) {
   for (Timer& timer : timers)
@@ -52,16 +46,25 @@ std::uint64_t expire(Timer& timer) {
 }
 
 itimerspec left_of(const Timer& timer) {
-  const auto spec = [](Ticks at) {
-    return timespec{static_cast<time_t>(at / ticks_per_s),
-                    static_cast<long>(at % ticks_per_s / ticks_per_ns)};
-  };
-  return {spec(timer.interval), spec(timer.due == no_time || timer.due <= now() ? 0 : timer.due - now())};
+  const Ticks left = timer.due == no_time || timer.due <= now() ? 0 : timer.due - now();
+  return {timespec_of(timer.interval), timespec_of(left)};
 }
 
 Ticks ticks_of(const timeval& time) { return twin::ticks_of(timespec{time.tv_sec, time.tv_usec * 1000}); }
 
 }  // namespace
+
+void announce_timers() {
+  Ticks first = no_time;
+  for (const Timer& timer : timers) first = std::min(first, timer.due);
+  process().timer_due = first;
+  process().alarm_due = std::min(alarm_timer.due, first_signal_timer());
+}
+
+void forget_alarms() {
+  alarm_timer = {};
+  forget_signal_timers();
+}
 
 bool run_due_timers() {
   for (Timer& timer : timers) {
@@ -70,7 +73,8 @@ bool run_due_timers() {
     if (times != 0 && ::write(timer.descriptor, &times, sizeof times) < 0) continue;  // only if it is full
   }
   const bool signalled = expire(alarm_timer) != 0;
-  announce();
+  const bool sent = run_signal_timers();
+  announce_timers();
   if (signalled) {
     sigset_t blocked;
     WEIR_NEXT(pthread_sigmask)(SIG_SETMASK, nullptr, &blocked);
@@ -80,14 +84,14 @@ bool run_due_timers() {
       ::raise(SIGALRM);
     worked();
   }
-  return signalled;
+  return signalled || sent;
 }
 
 void timer_closed(int descriptor) {
   Timer* const timer = find(descriptor);
   if (timer == nullptr || descriptor < 0) return;
   *timer = {};
-  announce();
+  announce_timers();
 }
 
 }  // namespace weir::twin
@@ -122,7 +126,7 @@ int timerfd_settime(int descriptor, int flags, const itimerspec* wanted, itimers
     timer->due = deadline_of(timer->clock, wanted->it_value);
   else
     timer->due = now() + ticks_of(wanted->it_value);
-  announce();
+  announce_timers();
   return 0;
 }
 
@@ -138,14 +142,8 @@ unsigned alarm(unsigned seconds) noexcept {
   const Ticks left = alarm_timer.due == no_time ? 0 : alarm_timer.due - std::min(alarm_timer.due, now());
   alarm_timer.due = seconds == 0 ? no_time : now() + seconds * ticks_per_s;
   alarm_timer.interval = 0;
-  announce();
+  announce_timers();
   return static_cast<unsigned>((left + ticks_per_s - 1) / ticks_per_s);
-}
-
-// Its signals come in real time.
-int timer_create(clockid_t clock, sigevent* how, timer_t* timer) noexcept {
-  if (controlled()) ++process().uncontrolled;
-  return WEIR_NEXT(timer_create)(clock, how, timer);
 }
 
 int setitimer(__itimer_which_t which, const itimerval* wanted, itimerval* before) noexcept {
@@ -158,7 +156,7 @@ int setitimer(__itimer_which_t which, const itimerval* wanted, itimerval* before
   const Ticks value = ticks_of(wanted->it_value);
   alarm_timer.due = value == 0 ? no_time : now() + value;
   alarm_timer.interval = ticks_of(wanted->it_interval);
-  announce();
+  announce_timers();
   return 0;
 }
 }
