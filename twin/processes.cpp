@@ -26,6 +26,8 @@ namespace weir::twin {
 
 // Where programs find the arena: high, so that they do not get other numbers than usual for their own.
 constexpr int arena_descriptor = 999;
+// More than a program has under way: a full one would empty by the kernel's own clock.
+constexpr std::uint32_t tcp_buffer_bytes = 8u << 20;
 
 namespace {
 
@@ -61,6 +63,7 @@ std::expected<Processes, std::string> Processes::make(const Scenario& scenario, 
   hosts::NetworkPlan plan;
   plan.hosts = hosts::hosts_by_order(names);
   plan.title = scenario.network.name;
+  plan.tcp_buffer_bytes = tcp_buffer_bytes;
   ::mkdir((options.folder + "/hosts").c_str(), 0700);
   auto keeper = hosts::start_network(plan, options.folder + "/hosts", hosts::Lifetime::with_this_process);
   if (!keeper) return std::unexpected(keeper.error().what);

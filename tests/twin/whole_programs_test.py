@@ -196,6 +196,12 @@ class OneHost(unittest.TestCase):
                       "print(os.read(r, 1), round(time.time() % 60))")
         self.assertIn("b'' 2", out)
 
+    def test_unchosen_ports_follow_from_the_seed(self):
+        out = self.of("import socket\n"
+                      "server = socket.create_server(('127.0.0.1', 0)); client = socket.create_connection(server.getsockname())\n"
+                      "print(server.getsockname()[1], client.getsockname()[1])")
+        self.assertRegex(out, r"\n\d+ \d+\n")
+
     def test_timers_interrupt(self):
         out = self.of("import signal, time\n"
                       "ticks = []\n"
@@ -319,7 +325,8 @@ class OthersPrograms(unittest.TestCase):
         if shutil.which("mpirun") is None or not os.path.exists(program):
             self.skipTest("no Open MPI, or no mpi_exchange")
         ucx = ["--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=rc_v,self"]
-        for ranks, carrier, packets in (2, ucx, r" [1-9]\d{3,} packets delivered"), (4, ucx, r" [1-9]\d{3,} packets delivered"):
+        tcp = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
+        for ranks, carrier, packets in (2, ucx, r" [1-9]\d{3,} packets delivered"), (4, ucx, r" [1-9]\d{3,} packets delivered"), (4, tcp, " 0 packets delivered"):
             with self.subTest(ranks=ranks, carrier=carrier[-1]):
                 hosts = [f"h{number}" for number in range(1, ranks + 1)]
                 mpirun = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--host", ",".join(hosts), "--mca", "plm_rsh_agent", shell,

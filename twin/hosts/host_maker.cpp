@@ -22,6 +22,17 @@ std::string port_of(std::size_t index) { return "port" + std::to_string(index + 
 // A setting that this kernel may lack; the host does without it.
 void set(const char* file, const std::string& value) { std::ofstream(file) << value; }
 
+// The kernel adapts buffers, and forgets what it knew of an idle connection, by its own clock.
+void fix_tcp_buffers(std::uint32_t bytes) {
+  const std::string size = std::to_string(bytes);
+  set("/proc/sys/net/ipv4/tcp_rmem", size + " " + size + " " + size);
+  set("/proc/sys/net/ipv4/tcp_wmem", size + " " + size + " " + size);
+  set("/proc/sys/net/ipv4/tcp_moderate_rcvbuf", "0");
+  set("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0");
+  set("/proc/sys/net/ipv4/tcp_no_metrics_save", "1");
+  set("/proc/sys/net/ipv4/tcp_autocorking", "0");
+}
+
 Result<void> mount_private_files(const std::string& hosts_file) {
   // As on two machines: what one host shares between its processes, another does not see.
   if (::mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
@@ -102,6 +113,7 @@ Result<HostNamespaces> HostMaker::make_host(const NetworkPlan& plan, std::size_t
   // Addresses are unique here: they need not be asked for (DAD) before they can be used.
   set("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
   set("/proc/sys/net/ipv4/ping_group_range", std::to_string(::getegid()) + " " + std::to_string(::getegid()));
+  if (plan.tcp_buffer_bytes != 0) fix_tcp_buffers(plan.tcp_buffer_bytes);
   if (const auto laid = lay_cable(plan, index); !laid) return std::unexpected(laid.error());
   if (const auto mounted = mount_private_files(hosts_file_); !mounted)
     return std::unexpected(mounted.error());

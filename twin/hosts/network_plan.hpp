@@ -23,7 +23,9 @@ struct NetworkPlan {
   std::vector<HostPlan> hosts;
   unsigned ipv4_prefix = 16;
   unsigned mtu_bytes = 9000;  // of each host's interface: a RoCE MTU of 4,096 fits
-  std::string title{};        // for people; one line
+  // Of each TCP socket, in both directions, unless its program sets them; 0: as the kernel adapts them.
+  std::uint32_t tcp_buffer_bytes = 0;
+  std::string title{};  // for people; one line
   // What programs find in their environment; "{host}" in a value stands for the host's name. No newlines.
   std::vector<std::pair<std::string, std::string>> variables{};
 };

@@ -25,6 +25,8 @@
 
 #include "twin/inside/clocks.hpp"
 #include "twin/inside/masks.hpp"
+#include "twin/inside/network_quiet.hpp"
+#include "twin/inside/port_calls.hpp"
 #include "twin/inside/readiness_calls.hpp"
 #include "twin/inside/timers.hpp"
 
@@ -101,19 +103,25 @@ ssize_t receive(int descriptor, int flags, const char* what, Call call) {
   return in_vain(call(flags));
 }
 
+// Something was sent.
+void sent_to(int descriptor) {
+  if (over_network(descriptor)) wait_until_delivered(descriptor);
+  wrote();
+}
+
 // A blocking stream sends all of it.
 template <class Call>
 ssize_t transmit(int descriptor, std::size_t bytes, int flags, const char* what, Call call) {
   if ((flags & MSG_DONTWAIT) != 0 || !blocks(descriptor)) {
     const ssize_t sent = call(std::size_t{0}, flags);
-    if (sent >= 0) wrote();
+    if (sent >= 0) sent_to(descriptor);
     return in_vain(sent);
   }
   std::size_t done = 0;
   do {
     const ssize_t sent = call(done, flags | MSG_DONTWAIT);
     if (sent >= 0) {
-      wrote();
+      sent_to(descriptor);
       done += static_cast<std::size_t>(sent);
     } else if (errno != EAGAIN) {
       return done != 0 ? static_cast<ssize_t>(done) : -1;
@@ -379,10 +387,11 @@ int accept(int descriptor, sockaddr* from, socklen_t* length) {
   return ::accept4(descriptor, from, length, 0);
 }
 int connect(int descriptor, const sockaddr* to, socklen_t length) {
+  if (controlled()) draw_port_before_connect(descriptor);
   const int result = WEIR_NEXT(connect)(descriptor, to, length);
   if (!controlled()) return result;
   send_at_once(descriptor);
-  wrote();
+  sent_to(descriptor);
   return result;
 }
 ssize_t write(int descriptor, const void* from, size_t bytes) {
@@ -449,7 +458,7 @@ ssize_t preadv2(int descriptor, const iovec* pieces, int count, off_t offset, in
 }
 int shutdown(int descriptor, int how) noexcept {
   const int result = WEIR_NEXT(shutdown)(descriptor, how);
-  if (controlled()) wrote();
+  if (controlled()) sent_to(descriptor);
   return result;
 }
 int close(int descriptor) {
