@@ -18,6 +18,7 @@
 
 #include "twin/descriptor_names.hpp"
 #include "twin/schedule.hpp"
+#include "twin/waiting_stack.hpp"
 
 namespace weir::twin {
 
@@ -42,6 +43,7 @@ constexpr milliseconds look_interval{20};
 // it.
 constexpr microseconds first_look{300}, longest_pause{100'000};
 constexpr unsigned looks_before_deadlock = 25;
+constexpr milliseconds report_limit{1000};        // a thread that everything waits for may hold a lock
 constexpr std::chrono::seconds thread_limit{20};  // without a call that gives the baton back
 // So long nothing but idle polls: programs that would poll for ever.
 constexpr Ticks idle_limit = 30 * fabric::sim::ticks_per_s;
@@ -166,12 +168,13 @@ bool Coordinator::step() {
   }
   if (next > now_) looks_in_vain_ = 0;
   if (next > longest_run) {
-    result_.ended_because =
-        "the run reached 174 s of virtual time, the longest that there is\n" + where_everything_waits();
+    result_.ended_because = "the run reached 174 s of virtual time, the longest that there is\n" +
+                            where_everything_waits(Stacks::with);
     return false;
   }
   if (next > progress_ + idle_limit && network == no_time && !will_go_on(arena_)) {
-    result_.ended_because = "deadlock: every program waits for another\n" + where_everything_waits();
+    result_.ended_because =
+        "deadlock: every program waits for another\n" + where_everything_waits(Stacks::with);
     return false;
   }
   if (network <= next) {
@@ -296,7 +299,7 @@ bool Coordinator::look_at_kernel(Ticks at) {
 // A process has one tracer, so those that we hold are let go: they spin, or sleep, while all else stands.
 void Coordinator::stop_for_debugger() {
   now_ = std::max(now_, std::exchange(stop_at_, no_time));
-  const std::string text = where_everything_waits();
+  const std::string text = where_everything_waits(Stacks::without);
   for (auto& [thread, held] : held_) held = {};
   stopped_(text);
   for (auto& [thread, held] : held_) {
@@ -365,7 +368,8 @@ bool Coordinator::look_around() {
   end_what_is_gone();
   if (all_ended()) return false;
   if (++looks_in_vain_ > looks_before_deadlock) {
-    result_.ended_because = "deadlock: every program waits for another\n" + where_everything_waits();
+    result_.ended_because =
+        "deadlock: every program waits for another\n" + where_everything_waits(Stacks::with);
     return false;
   }
   std::this_thread::sleep_for(look_interval);
@@ -474,12 +478,37 @@ std::string Coordinator::wait_of(std::uint32_t number) const {
   return text + fmt::format(" since {:.3f} us", fabric::sim::to_us(thread.local));
 }
 
+// Where it is, as it says itself; empty: it cannot say, because we hold it or it does not answer.
+std::string Coordinator::report_of(std::uint32_t number, link::fabric::Report wanted) {
+  ThreadRecord& thread = arena_.threads[number];
+  if (thread.wait == Wait::memory || thread.wait == Wait::kernel) return {};
+  arena_.report_wanted = wanted;
+  arena_.report.front() = 0;
+  set_state(thread, ThreadState::reporting);
+  thread.go.fetch_add(1, std::memory_order_acq_rel);
+  ::syscall(SYS_futex, &thread.go, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  const auto until = Real::now() + report_limit;
+  while (state_of(thread) == ThreadState::reporting && Real::now() < until) {
+    const std::uint32_t seen = arena_.given_back.load(std::memory_order_acquire);
+    if (state_of(thread) == ThreadState::reporting) sleep_on(arena_.given_back, seen, milliseconds(5));
+  }
+  if (state_of(thread) != ThreadState::waiting) return {};
+  const auto& report = arena_.report;
+  return waiting_stack({report.data(), ::strnlen(report.data(), report.size())}, "      ");
+}
+
 // Each waiting thread; its process as this machine numbers it, its thread as its host does.
-std::string Coordinator::where_everything_waits() const {
+std::string Coordinator::where_everything_waits(Stacks stacks) {
   std::string text;
-  for (std::uint32_t i = 0; i < std::min(arena_.threads_used.load(), max_threads); ++i)
-    if (state_of(arena_.threads[i]) == ThreadState::waiting)
-      text += fmt::format("  {}: waits for {}\n", describe(i), wait_of(i));
+  std::array<bool, link::fabric::max_processes> seen{};
+  for (std::uint32_t i = 0; i < std::min(arena_.threads_used.load(), max_threads); ++i) {
+    if (state_of(arena_.threads[i]) != ThreadState::waiting) continue;
+    text += fmt::format("  {}: waits for {}\n", describe(i), wait_of(i));
+    if (stacks == Stacks::without) continue;
+    bool& process = seen[process_of(arena_.threads[i])];
+    text += report_of(
+        i, std::exchange(process, true) ? link::fabric::Report::stack : link::fabric::Report::stack_and_nic);
+  }
   return text;
 }
 

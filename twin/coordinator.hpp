@@ -86,7 +86,9 @@ class Coordinator {
   void wait_for_end(std::uint32_t process);
   void wait_for_killed();
   bool all_ended() const;
-  std::string where_everything_waits() const;
+  enum class Stacks : bool { without, with };
+  std::string where_everything_waits(Stacks stacks);
+  std::string report_of(std::uint32_t thread, link::fabric::Report wanted);
   std::string describe(std::uint32_t thread) const;
   std::string wait_of(std::uint32_t thread) const;
 

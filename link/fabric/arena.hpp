@@ -33,6 +33,7 @@ inline constexpr std::uint32_t slot_bytes = 4352;     // headers, an MTU of 4096
 inline constexpr std::uint32_t slot_count = 16384;    // 71 MB, of which only what is used is ever touched
 inline constexpr std::uint32_t outbox_packets = 512;  // of the running thread, until it waits
 inline constexpr std::uint32_t inbox_packets = 2048;  // of a process
+inline constexpr std::uint32_t report_bytes = 16384;
 inline constexpr std::uint32_t no_slot = ~std::uint32_t{0};
 
 // A word that another process may be writing.
@@ -73,8 +74,12 @@ enum class ThreadState : std::uint32_t {
   waiting,
   running,
   flushing,  // runs, and waits only until the outbox is empty
-  ended
+  ended,
+  reporting  // waits, and writes into Arena::report where it is
 };
+
+// What a thread that reports is asked for.
+enum class Report : std::uint32_t { stack, stack_and_nic };
 
 struct alignas(64) ThreadRecord {
   std::atomic<std::uint32_t> go;     // counts grants; the thread sleeps on it (futex)
@@ -112,7 +117,7 @@ struct alignas(64) ProcessRecord {
 };
 
 struct Arena {
-  static constexpr std::uint64_t current_magic = 0x77656972'7477696f;
+  static constexpr std::uint64_t current_magic = 0x77656972'74776970;
   std::uint64_t magic = current_magic;
   std::uint64_t seed = 1;
   double tsc_mhz = 2000;  // what the processor's counter runs at
@@ -123,6 +128,8 @@ struct Arena {
   std::uint32_t written = 0;              // counts writes to what descriptors may wait for
   Ticks written_at = 0;
   std::uint64_t waits = 0;  // numbers ThreadRecord::order
+  Report report_wanted = Report::stack;
+  std::array<char, report_bytes> report;  // ends with a 0
   // No record from here on was ever used.
   std::atomic<std::uint32_t> threads_used, processes_used;
   std::uint32_t outbox_used = 0;

@@ -40,6 +40,8 @@ class FabricPort {
   bool is_of(const void* owner) const { return owner_ == owner; }
   // Readable while packets wait that no polling thread takes.
   int descriptor() const { return arrived_.get(); }
+  // For the report of a run in which nothing goes on.
+  void describe_with(fabric::DescribeNic describe) const { inside_.describe_with(describe); }
   // The thread that waits on descriptor() says so, from itself.
   void watch();
   void drain();

@@ -5,11 +5,15 @@
 // runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "link/fabric/arena.hpp"
 
 namespace weir::link::fabric {
+
+// Writes lines that tell the NIC's state, at most `room` bytes; returns how many. Takes no lock.
+using DescribeNic = std::size_t (*)(char* to, std::size_t room);
 
 struct Inside {
   Arena* arena;
@@ -26,6 +30,8 @@ struct Inside {
   // `descriptor` becomes readable (an eventfd is written) when packets wait and the thread that calls waits
   // for descriptors.
   void (*watch_packets)(int descriptor);
+  // For the report of a run in which nothing goes on.
+  void (*describe_with)(DescribeNic);
 };
 
 // The name under which the library exports `const Inside* ()`; nullptr: this process is outside.

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "twin/inside/held_signals.hpp"
+#include "twin/inside/report.hpp"
 #include "twin/inside/timers.hpp"
 
 namespace weir::twin {
@@ -57,7 +58,17 @@ void give_back() {
 }
 
 void sleep_until_granted(ThreadRecord& record, std::uint32_t seen) {
-  while (record.go.load(std::memory_order_acquire) == seen) raw(SYS_futex, &record.go, FUTEX_WAIT, seen);
+  for (;;) {
+    while (record.go.load(std::memory_order_acquire) == seen) raw(SYS_futex, &record.go, FUTEX_WAIT, seen);
+    if (record.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(ThreadState::reporting))
+      break;
+    ++seen;
+    outside = true;
+    write_report();
+    outside = false;
+    record.state.store(static_cast<std::uint32_t>(ThreadState::waiting), std::memory_order_release);
+    give_back();
+  }
   clock_reads = looks = 0;
 }
 
@@ -166,7 +177,8 @@ void offer() {
                    give_back();
                    sleep_until_granted(*own, seen);
                  },
-             .watch_packets = [](int descriptor) { watch_packets(descriptor); }};
+             .watch_packets = [](int descriptor) { watch_packets(descriptor); },
+             .describe_with = [](link::fabric::DescribeNic describe) { describe_nic_with(describe); }};
 }
 
 void attach() {

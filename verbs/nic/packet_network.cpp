@@ -14,6 +14,7 @@
 #include "link/explain.hpp"
 #include "link/fabric/fabric_port.hpp"
 #include "link/random_number.hpp"
+#include "verbs/nic/fabric_report.hpp"
 #include "verbs/nic/fault_plan.hpp"
 #include "wire/mad.hpp"
 
@@ -44,6 +45,7 @@ link::Result<void> open_fabric(FabricPort& fabric, const void* owner, link::Same
   if (!fabric.open(link.slot(), owner))
     return std::unexpected(
         link::Error{std::errc::too_many_files_open, "no descriptor for packets; raise ulimit -n"});
+  fabric.describe_with(describe_on_fabric(adapter));
   auto watched = link.watch(fabric.descriptor(), [&fabric, &adapter] {
     fabric.drain();
     adapter.receive_packets(rnic::Adapter::Patience::wait);
