@@ -320,6 +320,10 @@ void Coordinator::after(ThreadRecord& thread) {
     let_look(arena_, at);
     look_at_kernel(at);
   }
+  if (arena_.sent != sent_) {
+    sent_ = arena_.sent;
+    let_pollers_look(arena_, at);
+  }
   if (thread.helper == 0 && thread.worked != 0) {
     progress_ = std::max(progress_, at);
     looks_in_vain_ = 0;

@@ -103,7 +103,7 @@ class Coordinator {
   std::function<void(const std::string&)> stopped_;
   Ticks now_ = 0;
   Ticks progress_ = 0;  // when something last happened that was more than looking
-  std::uint32_t written_ = 0, killed_ = 0;
+  std::uint32_t written_ = 0, sent_ = 0, killed_ = 0;
   std::array<pid_t, link::fabric::max_processes> pids_{};  // as this process numbers them; 0: unknown
   unsigned looks_in_vain_ = 0;
 };

@@ -107,6 +107,12 @@ void let_look(Arena& arena, Ticks at) {
   });
 }
 
+void let_pollers_look(Arena& arena, Ticks at) {
+  for_each_waiting(arena, [&](ThreadRecord& thread) {
+    if (thread.wait == Wait::packets) thread.look_at = std::min(thread.look_at, at);
+  });
+}
+
 bool can_take_later(const Arena& arena, std::uint32_t process) {
   const std::uint32_t own = read_once(arena.processes[process].packet_thread);
   if (own >= max_threads) return false;

@@ -33,7 +33,8 @@ struct Source {
 // A path in single quotes for the shell; the module's name is the program's to choose.
 std::string quoted(std::string_view path) {
   std::string text = "'";
-  for (const char character : path) text += character == '\'' ? std::string("'\\''") : std::string(1, character);
+  for (const char character : path)
+    text += character == '\'' ? std::string("'\\''") : std::string(1, character);
   return text + "'";
 }
 
@@ -76,13 +77,15 @@ std::string waiting_stack(std::string_view written, std::string_view indent) {
       text += fmt::format("{}{}\n", indent, line.substr(std::min<std::size_t>(line.size(), 4)));
       continue;
     }
-    if (kind != "code" || !(words >> module >> std::hex >> offset >> symbol) || shown++ == max_lines) continue;
+    if (kind != "code" || !(words >> module >> std::hex >> offset >> symbol) || shown++ == max_lines)
+      continue;
     const Source source = source_of(module, offset);
     std::string function = source.function;
     if (function.empty() && symbol != "?") function = demangled(symbol);
     if (function.empty()) function = fmt::format("{:#x}", offset);
     if (is_beginning(function)) continue;
-    text += fmt::format("{}{} ({})\n", indent, function, source.place.empty() ? file_name(module) : source.place);
+    text +=
+        fmt::format("{}{} ({})\n", indent, function, source.place.empty() ? file_name(module) : source.place);
   }
   return text;
 }

@@ -126,8 +126,8 @@ struct Arena {
   std::atomic<std::uint32_t> given_back;  // counts; the coordinator sleeps on it (futex)
   std::uint32_t ends = 0;                 // counts processes that were killed by others
   std::uint32_t written = 0;              // counts writes to what descriptors may wait for
-  Ticks written_at = 0;
-  std::uint64_t waits = 0;  // numbers ThreadRecord::order
+  std::uint32_t sent = 0;                 // the same: what went over sockets, which may be other programs'
+  std::uint64_t waits = 0;                // numbers ThreadRecord::order
   Report report_wanted = Report::stack;
   std::array<char, report_bytes> report;  // ends with a 0
   // No record from here on was ever used.

@@ -148,6 +148,18 @@ TEST_F(Schedule, ReleasesPollersOfTheSameProcessOnly) {
   EXPECT_EQ(end_of_wait(stranger), 1000u);
 }
 
+TEST_F(Schedule, WritesEndWaitsForDescriptorsAndSendsThoseForCompletions) {
+  thread(0, Wait::descriptors, 10);
+  thread(1, Wait::packets, 20, 1000);  // its loop may look at descriptors, too
+  thread(2, Wait::address, 0);
+  let_look(*arena, 30);
+  EXPECT_EQ(end_of_wait(arena->threads[0]), 30u);
+  EXPECT_EQ(end_of_wait(arena->threads[1]), 1000u);
+  let_pollers_look(*arena, 40);
+  EXPECT_EQ(end_of_wait(arena->threads[1]), 40u);
+  EXPECT_EQ(end_of_wait(arena->threads[2]), no_time);
+}
+
 TEST_F(Schedule, LetsTheNicsThreadTakePacketsBeforeAnother) {
   ThreadRecord& program = thread(0, Wait::time, 10, 1000);
   thread(0, Wait::descriptors, 20);

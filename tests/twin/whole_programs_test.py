@@ -382,9 +382,9 @@ class WhatDoesNotGoOn(unittest.TestCase):
         lost = '[[loss]]\nhost = "h2"\nrate = 1\n'
         words = ["ibv_ud_pingpong", "-g", "0", "-e", "-n", "50"]
         out = run(commands(("h1", words), ("h2", words + ["h1"]), more=lost), status=4)
-        for host, posted, sends in ("h1", 50, 0), ("h2", 50, 1):
+        for host, sends in ("h1", 0), ("h2", 1):
             self.assertRegex(out, rf"(?m)^  ibv_ud_pingpong on {host}, .*\n      ibv_get_cq_event \(completion\.cpp:\d+\)\n(      .*\n)*"
-                                  rf"      queue pair 0x[0-9a-f]+: UD in RTS; requested {sends} SEND, .* 0 receives taken, {posted} posted")
+                                  rf"      queue pair 0x[0-9a-f]+: UD in RTS; requested {sends} SEND, .* 0 receives taken, 500 posted")
 
     def test_a_run_stops_for_a_debugger(self):
         text = commands(("h1", ["ib_write_lat", "-n", "20"]), ("h2", ["ib_write_lat", "-n", "20", "h1"]))

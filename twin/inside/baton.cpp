@@ -26,6 +26,9 @@ using link::fabric::ThreadState;
 
 constexpr unsigned free_clock_reads = 256;
 constexpr unsigned free_looks = 64;
+// Polls in vain after something else than packets has happened: loops try a number of times, and then look at
+// descriptors and clocks.
+constexpr unsigned free_polls = 256;
 constexpr Ticks least_clock_read = 25 * ticks_per_ns, most_clock_read = 10'000 * ticks_per_ns;
 constexpr Ticks shortest_idle = 1'000 * ticks_per_ns, longest_idle = 1'000'000 * ticks_per_ns;
 
@@ -37,7 +40,7 @@ link::fabric::Inside offered{};
 
 __attribute__((tls_model("initial-exec"))) thread_local ThreadRecord* own = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local bool outside = false;
-__attribute__((tls_model("initial-exec"))) thread_local unsigned clock_reads = 0, looks = 0;
+__attribute__((tls_model("initial-exec"))) thread_local unsigned clock_reads = 0, looks = 0, polls_left = 0;
 __attribute__((tls_model("initial-exec"))) thread_local Ticks idle = shortest_idle, first_read = 0;
 
 long raw(long number, const void* a, long b, long c) {
@@ -155,17 +158,29 @@ ThreadRecord* left_by_exec(ProcessRecord& owner) {
   return running;
 }
 
+// A poll that found nothing takes no time by itself: nothing can change before the wait is over. If it was
+// ended by something else than packets, the polls that follow return at once, so that a loop comes to its
+// other exits when there is something behind them.
+void wait_for_completions(bool first) {
+  if (first) idle = shortest_idle;
+  if (polls_left != 0) {
+    --polls_left;
+    return;
+  }
+  const Ticks until = now() + idle;
+  idle = std::min(idle * 2, longest_idle);
+  const bool handled = wait_for({.kind = Wait::packets, .deadline = until, .what = "ibv_poll_cq"});
+  const bool packets = process().inbox_head != process().inbox_tail;
+  if (handled || (now() < until && !packets)) polls_left = free_polls;
+}
+
 void offer() {
   offered = {.arena = shared,
              .process = &process(),
              .now = [] { return now(); },
              .polled_in_vain =
                  [](bool first) {
-                   if (!controlled()) return;
-                   if (first) idle = shortest_idle;
-                   const Ticks until = now() + idle;
-                   idle = std::min(idle * 2, longest_idle);
-                   wait_for({.kind = Wait::packets, .deadline = until, .what = "ibv_poll_cq"});
+                   if (controlled()) wait_for_completions(first);
                  },
              .worked = [] { worked(); },
              .flush =

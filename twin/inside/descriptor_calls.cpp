@@ -106,6 +106,7 @@ ssize_t receive(int descriptor, int flags, const char* what, Call call) {
 // Something was sent.
 void sent_to(int descriptor) {
   if (over_network(descriptor)) wait_until_delivered(descriptor);
+  ++arena().sent;
   wrote();
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr unsigned max_rounds = 64;  // without progress: the receiver's window is closed
 
-// A connection to itself within the host, for packets that go the way of all: into the queue of this processor's
-// packets, behind those that wait there. A child has its parent's, which it must not share.
+// A connection to itself within the host, for packets that go the way of all: into the queue of this
+// processor's packets, behind those that wait there. A child has its parent's, which it must not share.
 class Marker {
  public:
   // Returns when everything that was in the queue has been taken out.

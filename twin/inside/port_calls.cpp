@@ -1,5 +1,5 @@
-// Ports that the kernel would choose are drawn from the run's seed: programs print them, sort by them and hash
-// them.
+// Ports that the kernel would choose are drawn from the run's seed: programs print them, sort by them and
+// hash them.
 #include "twin/inside/port_calls.hpp"
 
 #include <netinet/in.h>
@@ -65,8 +65,7 @@ int bind(int descriptor, const sockaddr* address, socklen_t bytes) noexcept {
   InternetAddress wanted{};
   if (!controlled() || bytes > sizeof wanted) return WEIR_NEXT(bind)(descriptor, address, bytes);
   std::memcpy(&wanted, address, bytes);
-  if (!is_internet(wanted, bytes) || port_of(wanted) != 0)
-    return WEIR_NEXT(bind)(descriptor, address, bytes);
+  if (!is_internet(wanted, bytes) || port_of(wanted) != 0) return WEIR_NEXT(bind)(descriptor, address, bytes);
   return bind_to_drawn_port(descriptor, wanted, bytes);
 }
 }

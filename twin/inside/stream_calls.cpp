@@ -1,6 +1,6 @@
-// C streams write inside the C library, where no call of ours stands: when a buffer is full, at each line, or at
-// once. A reader on the other side of a pipe may wait for that, so each call that adds to such a stream counts as
-// a write. Their waits are seen from outside (kernel_wait).
+// C streams write inside the C library, where no call of ours stands: when a buffer is full, at each line, or
+// at once. A reader on the other side of a pipe may wait for that, so each call that adds to such a stream
+// counts as a write. Their waits are seen from outside (kernel_wait).
 #undef _FORTIFY_SOURCE  // whose inline functions are named as these
 #include <sys/stat.h>
 
@@ -42,8 +42,8 @@ using namespace weir::twin;
 
 extern "C" {
 
-// Checked variants, which programs built with _FORTIFY_SOURCE call; <stdio.h> does not declare them. Of others
-// its macros would take the place.
+// Checked variants, which programs built with _FORTIFY_SOURCE call; <stdio.h> does not declare them. Of
+// others its macros would take the place.
 int __vfprintf_chk(FILE*, int, const char*, va_list);
 int __vdprintf_chk(int, int, const char*, va_list);
 int __overflow(FILE*, int);
