@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "link/explain.hpp"
+#include "link/fabric/fabric_port.hpp"
 #include "link/memory/fault_in.hpp"
 #include "link/memory/fault_signal.hpp"
 #include "link/memory/process_memory.hpp"
@@ -494,6 +495,8 @@ std::uint64_t NicProcess::now_ns() {
 }
 
 void NicProcess::runs_are_lost(const rnic::PacketRoute& route) {
+  if (link::FabricPort::of_process() != nullptr)
+    return;  // a simulated network loses packets, and knows no runs
   static std::atomic_flag said;
   if (link::first_time(said))
     link::explain(
