@@ -16,8 +16,6 @@
 #include <utility>
 
 #include "twin/inside/held_signals.hpp"
-#include "twin/inside/report.hpp"
-#include "twin/inside/timers.hpp"
 
 namespace weir::twin {
 namespace {

@@ -105,6 +105,12 @@ class Outside {
 
 // timers.cpp: those that are due write their descriptors or raise SIGALRM. True: a signal was raised.
 bool run_due_timers();
+// In a child: alarms and timers with signals are not inherited.
+void forget_alarms();
+// report.cpp: into Arena::report a line "code MODULE OFFSET SYMBOL" for each frame of this thread's stack,
+// the innermost first, without those of this library; then lines "nic TEXT" if they are asked for.
+void write_report();
+void describe_nic_with(link::fabric::DescribeNic describe);
 // processor_clock.cpp
 void catch_processor_clock();
 // While it lives, rdtsc does not fault: before another program takes this process over.

@@ -1,7 +1,5 @@
 // The stack of a thread that waits, and the state of its process's NIC. It is asked while everything stands,
 // and the run ends behind it: so a library that holds a lock meanwhile costs the report, not the run.
-#include "twin/inside/report.hpp"
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <unwind.h>

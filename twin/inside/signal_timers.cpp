@@ -17,7 +17,6 @@
 
 #include "twin/inside/clocks.hpp"
 #include "twin/inside/held_signals.hpp"
-#include "twin/inside/timers.hpp"
 
 namespace weir::twin {
 namespace {

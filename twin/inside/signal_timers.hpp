@@ -9,6 +9,8 @@ namespace weir::twin {
 Ticks first_signal_timer();
 // Those that are due send their signals, or start their threads. True: a signal was sent.
 bool run_signal_timers();
+// timers.cpp: they were set or have expired, and another may be the first that is due.
+void announce_timers();
 // In a child: its parent's timers are not its own.
 void forget_signal_timers();
 
