@@ -81,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
 // The first thing that each connection asks.
 TEST(GatewayBadNode, may_not_greet_without_end) {
   Gateway gateway;
+  await(gateway, [](const cluster::GatewayFacts& facts) { return facts.map_reads > 0; });
   gateway.server.stop_clock();
   gateway.second.answers(always(bulk("two")));
   gateway.first.hello("*4294967295\r\n" + repeated(":1\r\n", 1 << 20));
