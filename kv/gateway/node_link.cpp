@@ -35,7 +35,13 @@ std::int64_t id_in_greeting(std::string_view reply) {
 }  // namespace
 
 NodeLink::NodeLink(Owner& owner, NodeAddress address, LinkSettings settings)
-    : owner_(owner), address_(std::move(address)), settings_(std::move(settings)), output_(owner.blocks()) {}
+    : owner_(owner),
+      address_(std::move(address)),
+      settings_(std::move(settings)),
+      output_(owner.blocks()),
+      unfinished_(settings_.unfinished_replies, address_.host + ':' + std::to_string(address_.port), [this] {
+        break_off("it began the most of what the nodes have not ended, and that is too much");
+      }) {}
 
 NodeLink::~NodeLink() {
   if (connection_ != nullptr) connection_->close();
@@ -118,6 +124,7 @@ void NodeLink::received(std::span<const char> bytes) {
     input_.erase(0, input_.size() - rest.size());
     if (input_.empty() && input_.capacity() > kept_buffer) input_.shrink_to_fit();
   }
+  unfinished_.hold(input_.size());
 }
 
 std::size_t NodeLink::longest_reply() const {
@@ -194,6 +201,7 @@ void NodeLink::close() {
   dialling_.reset();
   if (connection_ != nullptr) connection_->close();
   output_.clear();
+  unfinished_.hold(0);
 }
 
 void NodeLink::break_off(const std::string& why) {

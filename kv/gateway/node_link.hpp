@@ -18,6 +18,7 @@
 
 #include "cluster/node_address.hpp"
 #include "kv/gateway/lane.hpp"
+#include "kv/gateway/unfinished_replies.hpp"
 #include "kv/net/connection.hpp"
 #include "kv/net/dialling.hpp"
 #include "kv/resp/reply.hpp"
@@ -49,7 +50,8 @@ struct LinkSettings {
   std::string user, password;  // empty: no authentication
   std::int64_t connect_ms = 1000;
   std::int64_t answer_ms = 5000;
-  std::size_t longest_reply = ReplyFrame::longest_reply;  // bytes
+  std::size_t longest_reply = ReplyFrame::longest_reply;       // bytes
+  std::shared_ptr<UnfinishedReplies> unfinished_replies = {};  // of all links
 };
 
 class NodeLink final : private Session {
@@ -140,6 +142,7 @@ class NodeLink final : private Session {
   std::unique_ptr<Connection> connection_;
   ReplyQueue output_;
   std::string input_;  // an incomplete reply
+  UnfinishedReplies::Part unfinished_;
   ReplyFrame frame_;
   std::deque<Request> waiting_;
   std::string log_;           // the bytes of the waiting requests, oldest first

@@ -173,6 +173,7 @@ class Router final : public Gateway,
 
   ServerParts& server_;
   const NodeAddress seed_;
+  const std::shared_ptr<UnfinishedReplies> unfinished_replies_ = std::make_shared<UnfinishedReplies>();
   Routing routing_;
   SlotMap map_;
   TopologyReader reader_;

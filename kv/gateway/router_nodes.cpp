@@ -154,8 +154,11 @@ Opened<std::unique_ptr<Dialling>> Router::dial_node(const NodeAddress& address, 
 
 LinkSettings Router::link_settings() const {
   const Settings& settings = server_.settings;
-  return {Protocol::resp2, settings.masteruser, settings.masterauth, connect_ms,
-          settings.cluster_gateway_timeout_ms};
+  return {.user = settings.masteruser,
+          .password = settings.masterauth,
+          .connect_ms = connect_ms,
+          .answer_ms = settings.cluster_gateway_timeout_ms,
+          .unfinished_replies = unfinished_replies_};
 }
 
 void Router::map_read(const Topology& topology) {

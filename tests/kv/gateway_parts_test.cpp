@@ -2,11 +2,14 @@
 // and the order of replies.
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "cluster/key_slot.hpp"
 #include "kv/command/key_specs.hpp"
 #include "kv/gateway/lane.hpp"
 #include "kv/gateway/routing.hpp"
 #include "kv/gateway/topology.hpp"
+#include "kv/gateway/unfinished_replies.hpp"
 #include "kv/resp/reply_frame.hpp"
 
 namespace weir::kv::cluster {
@@ -243,6 +246,30 @@ TEST(Lane, drops_what_comes_for_a_client_that_is_gone) {
   left.lane.abandon();
   left.lane.finish(first, "a");
   EXPECT_EQ(left.text, "");
+}
+
+// However many links begin replies that do not end, those of the node that has the most end.
+TEST(UnfinishedReplies, end_the_node_that_has_the_most) {
+  using Part = UnfinishedReplies::Part;
+  const auto all = std::make_shared<UnfinishedReplies>(1000);
+  std::vector<int> ended;
+  std::list<Part> links;
+  const auto link = [&](const char* node) -> Part& {
+    return links.emplace_back(all, node,
+                              [&ended, number = static_cast<int>(links.size())] { ended.push_back(number); });
+  };
+  Part& honest = link("honest:1");
+  honest.hold(350);
+  for (const std::size_t bytes : {100U, 250U, 240U}) link("greedy:1").hold(bytes);
+  EXPECT_TRUE(ended.empty());
+  EXPECT_EQ(all->held(), 940U);
+  link("other:1").hold(70);
+  EXPECT_EQ(ended, (std::vector{2}));  // not the honest one, which holds more by itself
+  EXPECT_EQ(all->held(), 760U);
+  honest.hold(600);
+  EXPECT_EQ(ended, (std::vector{2, 0}));
+  links.clear();
+  EXPECT_EQ(all->held(), 0U);
 }
 
 }  // namespace
