@@ -5,6 +5,7 @@
 
 #include "rnic/between_hosts/laid_out.hpp"
 #include "rnic/memory/per_thread.hpp"
+#include "rnic/packet/message_opcodes.hpp"
 
 namespace weir::rnic {
 namespace {
@@ -14,9 +15,18 @@ std::uint64_t next_serial() {
   return last.fetch_add(1) + 1;
 }
 
+bool is_whole_message(const packet::Outgoing& packet) {
+  const auto operation = static_cast<wire::Operation>(static_cast<std::uint8_t>(packet.header[0]) & 0x1f);
+  return packet::is_only(operation) || operation == wire::Operation::read_response_only;
+}
+
 }  // namespace
 
 // ---- one thread's
+
+bool DepartureStage::is_short(const packet::Outgoing& packet) {
+  return packet.payload_bytes <= (is_whole_message(packet) ? 1024 : 512);
+}
 
 void DepartureStage::Place::follow(const Place& other) {
   if (other.stage == nullptr) return;

@@ -88,7 +88,9 @@ class DepartureStage {
 
   // What is added now waits for more.
   bool holds() const { return rounds_ != 0 || unanswered_ != 0; }
-  static bool is_short(const packet::Outgoing& packet) { return packet.payload_bytes <= 512; }
+  // Copying it costs less than its way through the kernel. What is part of a longer message is not: that
+  // message's packets are a run by themselves.
+  static bool is_short(const packet::Outgoing& packet);
   // Copies it. False: its payload cannot be read, and it is not there. `run_limit`: packets in a run.
   bool add(const PacketRoute& route, const wire::IcrcRoute& icrc, const packet::Outgoing& packet,
            std::size_t run_limit, Place& place);

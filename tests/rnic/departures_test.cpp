@@ -95,6 +95,27 @@ TEST_F(DeparturesOf, mixed_lengths_are_a_run_of_each) {
   EXPECT_EQ(runs, (Runs{3, 3, 3}));
 }
 
+// Sixteen GETs in one message are longer than 512 bytes.
+TEST_F(DeparturesOf, a_round_wait_if_they_are_a_whole_short_message) {
+  connect_pairs(2);
+  const struct {
+    std::uint32_t length;
+    bool waits;
+  } rows[] = {{512, true}, {576, true}, {1024, true}, {1025, false}, {4096, false}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.length);
+    receive(2);
+    ASSERT_EQ(poll(), 2u);
+    post(0, row.length);
+    EXPECT_EQ(runs.empty(), row.waits);
+    post(1, row.length);
+    if (row.waits) EXPECT_EQ(runs, Runs{2});
+    carry();
+    while (poll() != 0) {
+    }
+  }
+}
+
 // What lets go what is held.
 TEST_F(DeparturesOf, a_round_leave_when_it_ends_early) {
   connect_pairs(3);
