@@ -12,6 +12,7 @@
 #include "rdma/device/work_id.hpp"
 #include "waiting/cpu_relax.hpp"
 #include "waiting/turn.hpp"
+#include "waiting/vain_tries.hpp"
 
 namespace weir::rdma {
 namespace {
@@ -311,35 +312,37 @@ void Engine::poll_round() {
   if (more) return;
   if (next == waiting::PollPolicy::Next::sleep) {
     again = !fell_asleep();
-  } else {
+  } else if (!slow_tries_) {  // packets reach this thread without the peer's, and a yield may cost a slice
     sched_yield();
     policy_.yielded(time, now());
   }
 }
 
-// Polls until `spin_tries` tries found nothing (false), or until others should get their turn (true).
+// Polls until it was in vain for long enough (false), or until others should get their turn (true).
 bool Engine::poll_for_a_while() {
-  const waiting::Turn turn(now());
+  const Clock::time_point begin = now();
+  const waiting::Turn turn(begin);
   run_notifications();
-  int batches = 0;
+  slow_tries_ = false;
   if (settings_.idle_spin == std::chrono::microseconds::zero()) {
     poll_once();
     return false;  // fell_asleep() looks once more anyway
   }
-  const int most_tries = policy_.contended() ? 1 : settings_.spin_tries;
-  for (int tries = 0; tries < most_tries;) {
-    if (!poll_once()) {
-      ++tries;
+  int batches = 0;
+  waiting::VainTries tries(policy_.contended() ? 1 : settings_.spin_tries, begin);
+  for (bool again = true; again;) {
+    if (poll_once()) {
+      const Clock::time_point time = now();
+      if (++batches == max_batches || turn.over(time)) return true;
+      tries.found(time);
+    } else if ((again = tries.again([this] { return now(); }))) {
       waiting::cpu_relax();
-      continue;
     }
-    tries = 0;
-    if (++batches == max_batches || turn.over(now())) return true;
   }
+  slow_tries_ = tries.slow();
   return false;
 }
 
-// Arms the queues. False: a completion came before they were armed and raises no event.
 bool Engine::fell_asleep() {
   for (const auto& device : devices_)
     for (const auto& queue : device->queues()) queue->cq.arm(queue->wake == Device::Wake::solicited);

@@ -3,8 +3,8 @@
 // It owns the connection-management channel, the devices (protection domain, memory pool, completion queues)
 // and all connections. Completions of all connections arrive in one queue, which the engine polls from a
 // handler of the io_context, so plain io.run() works:
-//   - while there is traffic it polls: `spin_tries` times, then lets other handlers, sockets and other
-//   processes run;
+//   - while there is traffic it polls: `spin_tries` times (vain_tries.hpp), then lets other handlers, sockets
+//   and other processes run;
 //   - after `idle_spin` without a completion it asks the device to signal, looks once more, and sleeps
 //   (poll_policy.hpp).
 // Callbacks and operations of streams run straight from there. run() returns when no stream or acceptor is
@@ -159,6 +159,7 @@ class Engine final : public asio::execution_context::service, public ConnectionH
   bool polling_ = false;    // the poll handler is queued or runs
   bool busy_ = false;       // something was posted since the last round
   bool in_round_ = false;
+  bool slow_tries_ = false;  // in the last round (VainTries::slow)
   bool shut_down_ = false;
   waiting::PollPolicy policy_;
   std::chrono::milliseconds tick_period_{1000};

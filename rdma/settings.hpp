@@ -40,9 +40,10 @@ struct StreamSettings {
 };
 
 struct EngineSettings {
-  // Polling: this many tries at a time, then other handlers run; after `idle_spin` without a completion (up
-  // to four times that while sleeps turn out short) the engine sleeps until the device signals. Raising
-  // either buys latency with CPU time. An `idle_spin` of 0 never polls in vain but once before a sleep.
+  // Polling: this many tries at a time, or 4 us of them where a try is a system call, then other handlers
+  // run; after `idle_spin` without a completion (up to four times that while sleeps turn out short) the
+  // engine sleeps until the device signals. Raising either buys latency with CPU time. An `idle_spin` of 0
+  // never polls in vain but once before a sleep.
   int spin_tries = 100;
   std::chrono::microseconds idle_spin{50};
   int completion_queue_entries = 32768;  // for each queue; connections that do not fit into one get a second
