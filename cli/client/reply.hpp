@@ -50,6 +50,7 @@ class ReplyParser {
   // The oldest complete reply that was not taken yet. Attributes are parsed and dropped.
   std::optional<Reply> next();
 
+  bool has_reply() const { return !builder_.whole.empty(); }
   bool between_replies() const { return grammar_.between_replies() && builder_.whole.empty(); }
 
  private:

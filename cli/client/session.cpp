@@ -77,6 +77,8 @@ Result<void> Session::send_bytes(std::string_view bytes) {
     if (rest.empty()) return {};
     reactor_->turn(longest_turn);
   }
+  // What the server said before it closed the connection answers whatever is asked: why it refuses.
+  if (parser_.has_reply()) return {};
   return std::unexpected(*ended_);
 }
 

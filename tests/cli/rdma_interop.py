@@ -79,6 +79,23 @@ class OverRdma(unittest.TestCase):
     def cli(self, way, *arguments, text=b"", timeout=60):
         return subprocess.run([program("weir-cli"), *way, *arguments], input=text, capture_output=True, timeout=timeout)
 
+    def test_the_reason_of_a_refusal_arrives(self):
+        """The server says it and closes, over RDMA often before the client has asked for anything."""
+        holder = subprocess.Popen([program("weir-cli"), *self.ways["unix"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        holder.stdin.write("CONFIG SET maxclients 1\n")
+        holder.stdin.flush()
+        self.assertEqual(holder.stdout.readline(), "OK\n")
+        try:
+            for way in ("tcp", "rdma"):
+                for _ in range(5):
+                    done = subprocess.run([program("weir-cli"), *self.ways[way], "PING"], capture_output=True, text=True, timeout=30)
+                    self.assertEqual((done.stdout.strip(), done.stderr), ("ERR max number of clients reached", ""), way)
+        finally:
+            holder.stdin.write("CONFIG SET maxclients 10000\n")
+            holder.stdin.close()
+            holder.wait(20)
+            holder.stdout.close()
+
     def test_each_transport_reads_what_another_wrote(self):
         for size in (0, 1, 127, 4096, 65536, 1 << 20, (1 << 20) + 1, 5 << 20):
             value = bytes(i * 7 % 251 for i in range(min(size, 5000))) * (size // 5000 + 1)
