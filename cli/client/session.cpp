@@ -106,7 +106,23 @@ Result<std::optional<Reply>> Session::poll(Milliseconds limit) {
   return reply;
 }
 
+Result<std::string> Session::next_bytes() {
+  while (unparsed_->empty() && !ended_) reactor_->turn(longest_turn);
+  if (unparsed_->empty()) return std::unexpected(*ended_);
+  return std::exchange(*unparsed_, {});
+}
+
+Result<void> Session::parse_again(std::string_view bytes) {
+  const std::string arrived = std::string(bytes) + *unparsed_;
+  unparsed_.reset();
+  return parser_.feed(std::as_bytes(std::span(arrived)));
+}
+
 void Session::received(std::span<const std::byte> bytes) {
+  if (unparsed_) {
+    unparsed_->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return;
+  }
   if (auto fed = parser_.feed(bytes); !fed && !ended_) ended_ = fed.error();
 }
 

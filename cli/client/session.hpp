@@ -49,6 +49,13 @@ class Session final : private ConnectionEvents {
   // Waits up to `limit` for bytes; then returns what next() would return without waiting, if anything.
   Result<std::optional<Reply>> poll(Milliseconds limit);
 
+  // For the stream of a primary, which begins with no reply: from now on bytes are not parsed,
+  // and next_bytes() returns what has arrived.
+  void stop_parsing() { unparsed_.emplace(); }
+  Result<std::string> next_bytes();
+  // Replies follow again, the first of which begin with `bytes`.
+  Result<void> parse_again(std::string_view bytes);
+
  private:
   Session() = default;
   void received(std::span<const std::byte>) override;
@@ -58,6 +65,7 @@ class Session final : private ConnectionEvents {
   std::unique_ptr<Reactor> reactor_;
   std::unique_ptr<Connection> connection_;
   ReplyParser parser_;
+  std::optional<std::string> unparsed_;
   std::optional<Error> ended_;
 };
 

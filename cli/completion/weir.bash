@@ -197,7 +197,8 @@ _weir_program() {
   case $1 in
     *weir-cli) options="$server -n -r -i -x -X -e -c -d -D --quoted-input --raw --no-raw --csv --json --quoted-json
       --show-pushes --cluster --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples
-      --hotkeys --stat --latency --askpass --no-auth-warning" ;;
+      --hotkeys --stat --latency --latency-history --latency-dist --intrinsic-latency --lru-test --rdb --functions-rdb --replica --eval --ldb
+      --ldb-sync-mode --verbose --askpass --no-auth-warning" ;;
     *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --rate --seed --keys-distribution --mix --threads
       --pin --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart --cluster" ;;
     *weir-check) options="--fix --yes --json --help --version" ;;

@@ -107,7 +107,20 @@ int run_task(const Options& options, Output output) {
     case Mode::stat:
       return show_statistics(**session, options);
     case Mode::latency:
+    case Mode::latency_history:
       return measure_latency(**session, options, output);
+    case Mode::latency_spectrum:
+      return show_latency_spectrum(**session, options);
+    case Mode::cache_test:
+      return test_cache(**session, options);
+    case Mode::snapshot:
+      return save_snapshot(**session, options);
+    case Mode::follow:
+      return follow_server(**session, options);
+    case Mode::debug_script:
+      return debug_script(**session, options, output);
+    case Mode::own_latency:
+    case Mode::manage_cluster:
     case Mode::command:
       break;
   }
@@ -137,7 +150,14 @@ int run(std::span<const std::string> arguments) {
   const bool terminal_out = ::isatty(STDOUT_FILENO) == 1 || std::getenv("FAKETTY");
   const bool terminal_in = ::isatty(STDIN_FILENO) == 1;
   const auto output = options->output.value_or(terminal_out ? Output::formatted : Output::raw);
+  if (options->mode == Mode::own_latency) return measure_own_latency(*options);
+  if (options->mode == Mode::manage_cluster) return manage_cluster(*options);
   if (options->mode != Mode::command) return run_task(*options, output);
+  if (!options->script.file.empty()) {
+    auto request = eval_request(*options);
+    if (!request) return failed(request.error());
+    options->command = std::move(*request);
+  }
   const bool interactive = options->command.empty() && terminal_in;
   Conversation conversation(*options, output, options->show_pushes.value_or(terminal_out), interactive);
   if (!options->command.empty()) return run_command(*options, conversation);

@@ -47,25 +47,74 @@ Result<bool> take_flag(ArgumentReader& arguments, Options& options) {
                                                          {"--csv", Output::csv},
                                                          {"--json", Output::json},
                                                          {"--quoted-json", Output::quoted_json}};
-  const std::pair<std::string_view, Mode> modes[] = {
-      {"--pipe", Mode::pipe},           {"--scan", Mode::scan},        {"--bigkeys", Mode::big_keys},
-      {"--memkeys", Mode::memory_keys}, {"--hotkeys", Mode::hot_keys}, {"--stat", Mode::stat},
-      {"--latency", Mode::latency}};
-  const std::pair<std::string_view, bool*> flags[] = {{"-x", &options.last_argument_from_stdin},
-                                                      {"--quoted-input", &options.quoted_input},
-                                                      {"-e", &options.exit_with_error},
-                                                      {"-c", &options.cluster},
-                                                      {"--cluster", &options.cluster},
-                                                      {"--askpass", &options.ask_password},
-                                                      {"--help", &options.help},
-                                                      {"--version", &options.version},
-                                                      {"-v", &options.version}};
+  const std::pair<std::string_view, Mode> modes[] = {{"--pipe", Mode::pipe},
+                                                     {"--scan", Mode::scan},
+                                                     {"--bigkeys", Mode::big_keys},
+                                                     {"--memkeys", Mode::memory_keys},
+                                                     {"--hotkeys", Mode::hot_keys},
+                                                     {"--stat", Mode::stat},
+                                                     {"--latency", Mode::latency},
+                                                     {"--latency-history", Mode::latency_history},
+                                                     {"--latency-dist", Mode::latency_spectrum},
+                                                     {"--replica", Mode::follow},
+                                                     {"--slave", Mode::follow},
+                                                     {"--ldb", Mode::debug_script}};
+  const std::pair<std::string_view, bool*> flags[] = {
+      {"-x", &options.last_argument_from_stdin}, {"--quoted-input", &options.quoted_input},
+      {"-e", &options.exit_with_error},          {"-c", &options.cluster},
+      {"--askpass", &options.ask_password},      {"--help", &options.help},
+      {"--version", &options.version},           {"-v", &options.version}};
   const std::pair<std::string_view, bool> warnings[] = {{"--no-auth-warning", false}};
   return take_choice(arguments, outputs, options.output) || take_choice(arguments, modes, options.mode) ||
          take_choice(arguments, warnings, options.warn_about_password) || take_switch(arguments, flags);
 }
 
+Result<bool> take_snapshot_file(ArgumentReader& arguments, Options& options) {
+  options.snapshot.only_functions = arguments.is("--functions-rdb");
+  options.mode = Mode::snapshot;
+  return text_into(arguments, options.snapshot.file);
+}
+
+// As in redis-cli, the words up to the next option belong to it.
+Result<bool> take_cluster_order(ArgumentReader& arguments, Options& options) {
+  arguments.skip();
+  while (!arguments.at_end() && !arguments.current().starts_with('-')) {
+    options.cluster_order.push_back(arguments.current());
+    arguments.skip();
+  }
+  if (options.cluster_order.empty())
+    return fail(ErrorKind::usage, "option --cluster wants a command: weir-cli --cluster help lists them");
+  options.mode = Mode::manage_cluster;
+  return true;
+}
+
+Result<bool> take_mode_with_value(ArgumentReader& arguments, Options& options) {
+  if (arguments.is("--verbose")) {  // of redis-cli; nothing has more to say here
+    arguments.skip();
+    return true;
+  }
+  if (arguments.is("--eval")) return text_into(arguments, options.script.file);
+  if (arguments.is("--rdb") || arguments.is("--functions-rdb")) return take_snapshot_file(arguments, options);
+  if (arguments.is("--cluster")) return take_cluster_order(arguments, options);
+  if (arguments.is("--ldb-sync-mode")) {
+    arguments.skip();
+    options.mode = Mode::debug_script;
+    options.script.debug_at_once = true;
+    return true;
+  }
+  if (arguments.is("--intrinsic-latency")) {
+    options.mode = Mode::own_latency;
+    return seconds_into(arguments, options.measurement.own_latency_s);
+  }
+  if (arguments.is("--lru-test")) {
+    options.mode = Mode::cache_test;
+    return number_into(arguments, 1, many, options.measurement.cache_keys);
+  }
+  return false;
+}
+
 Result<bool> take_value(ArgumentReader& arguments, Options& options) {
+  if (auto taken = take_mode_with_value(arguments, options); !taken || *taken) return taken;
   if (arguments.is("-r")) return number_into(arguments, -1, many, options.repeat);
   if (arguments.is("-i")) return seconds_into(arguments, options.interval_s);
   if (arguments.is("-d")) return text_into(arguments, options.delimiters.element);
@@ -99,6 +148,8 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
   if (auto taken = client::take_options(reader, options, help_text, take_value, take_flag); !taken)
     return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());
+  if (options.mode == Mode::debug_script && options.script.file.empty())
+    return fail(ErrorKind::usage, "options --ldb and --ldb-sync-mode want a script: --eval <file>");
   if (options.last_argument_from_stdin && options.tag_for_stdin)
     return fail(ErrorKind::usage, "Options -x and -X are mutually exclusive: both want standard input");
   const bool json = options.output == Output::json || options.output == Output::quoted_json;
@@ -141,8 +192,11 @@ Commands:
   -X <tag>             read the argument that is <tag> from standard input
   --quoted-input       arguments are quoted as at the prompt
   -e                   exit with 1 when the reply is an error
-  -c, --cluster        follow a cluster's redirections to the node that has the key (MOVED, ASK), with the same
+  -c                   follow a cluster's redirections to the node that has the key (MOVED, ASK), with the same
                        transport and login
+  --eval <file>        run a Lua script; the words that follow are keys, a comma, and arguments
+  --ldb                with --eval: debug the script in the server's debugger, whose changes are undone;
+                       --ldb-sync-mode: the server waits meanwhile, and changes stay
 
 Output:
   --raw, --no-raw      print replies as they are, or formatted (default: formatted on a terminal)
@@ -158,6 +212,17 @@ Other things to do:
   --hotkeys            look for the keys that are used most; the server needs an lfu policy (maxmemory-policy)
   --stat               a line of statistics each second
   --latency            measure round trips: on a terminal until stopped, else for one second (-i)
+  --latency-history    a line of them each 15 seconds (-i)
+  --latency-dist       a spectrum of them each second (-i)
+  --intrinsic-latency <s>
+                       how long this machine keeps a busy program waiting; asks no server
+  --lru-test <keys>    measure hits of a cache of so many keys, 20 % of which get 80 % of the requests
+  --rdb <file>         write a snapshot of the server's data to a file, or to standard output (-);
+                       --functions-rdb: only its functions
+  --replica            follow the server as a replica and print what it changes
+  --cluster <command> [HOST:PORT] [ARG...]
+                       ask all nodes of a cluster: call, check, info; help lists them
+  --verbose            accepted, as redis-cli's
   --askpass            ask for the password
   --no-auth-warning    do not warn about -a
 

@@ -11,7 +11,24 @@
 
 namespace weir::shell {
 
-enum class Mode { command, pipe, scan, big_keys, memory_keys, hot_keys, stat, latency };
+enum class Mode {
+  command,
+  pipe,
+  scan,
+  big_keys,
+  memory_keys,
+  hot_keys,
+  stat,
+  latency,
+  latency_history,
+  latency_spectrum,
+  own_latency,  // of this machine: no server is asked
+  cache_test,
+  follow,    // as a replica
+  snapshot,  // written to a file
+  debug_script,
+  manage_cluster
+};
 
 struct Options {
   client::ServerOptions server;
@@ -31,6 +48,20 @@ struct Options {
   long long scan_count = 0;
   std::optional<long long> memory_samples;  // for --memkeys: elements to sample; 0: all
   double pipe_timeout_s = 30;
+  // --eval; `command` has its keys, a comma, and its arguments.
+  struct Script {
+    std::string file;
+    bool debug_at_once = false;  // --ldb-sync-mode: the server waits, and changes stay
+  } script;
+  struct Snapshot {
+    std::string file;  // "-": standard output
+    bool only_functions = false;
+  } snapshot;
+  struct Measurement {
+    double own_latency_s = 0;
+    long long cache_keys = 0;
+  } measurement;
+  std::vector<std::string> cluster_order;  // --cluster: a command and its arguments
   bool ask_password = false;
   bool warn_about_password = true;
   bool help = false;

@@ -21,8 +21,32 @@ int find_memory_keys(client::Session&, const Options&);
 // --hotkeys: the most frequently used keys.
 int find_hot_keys(client::Session&, const Options&);
 
-// --latency: round trips of PING, in milliseconds.
+// --latency, --latency-history: round trips of PING, in milliseconds.
 int measure_latency(client::Session&, const Options&, Output);
+
+// --latency-dist: a line of 256 colors per interval, one character for each class of round trips.
+int show_latency_spectrum(client::Session&, const Options&);
+
+// --intrinsic-latency: how long the system keeps this process, which never waits, from running.
+int measure_own_latency(const Options&);
+
+// --lru-test: writes and reads keys as a cache's users do, and prints the share of hits each second.
+int test_cache(client::Session&, const Options&);
+
+// --rdb, --functions-rdb: writes the server's snapshot to a file.
+int save_snapshot(client::Session&, const Options&);
+
+// --replica: prints the requests that the server sends its replicas, as CSV.
+int follow_server(client::Session&, const Options&);
+
+// --eval with --ldb: the server's debugger of scripts.
+int debug_script(client::Session&, const Options&, Output);
+
+// --cluster: commands for all nodes.
+int manage_cluster(const Options&);
+
+// EVAL with the text of --eval's file, its keys and arguments.
+client::Result<client::Arguments> eval_request(const Options&);
 
 // --stat: one line of the server's figures per interval.
 int show_statistics(client::Session&, const Options&);

@@ -40,6 +40,11 @@ bool take_option(const Call& call, std::string_view name, std::string_view value
     if (is_word(value, "psync2")) replica_of(call.client).knows_renaming = true;
   } else if (is_word(name, "rdb-only")) {
     replica_of(call.client).wants_only_data = value == "1";
+  } else if (is_word(name, "rdb-filter-only")) {
+    if (!value.empty() && !is_word(value, "functions"))
+      return call.reply.error("ERR Unsupported rdb-filter-only option: " + std::string(value.substr(0, 128))),
+             false;
+    replica_of(call.client).wants_only_functions = !value.empty();
   } else if (is_word(name, "version")) {  // Valkey's replicas since 8.1, and this server as one
     const auto major = parse_int(value.substr(0, value.find('.')));
     constexpr int first_with_own_snapshots = 9;

@@ -14,11 +14,12 @@ struct Replica {
   Stage stage = Stage::announced;
   // As reported with REPLCONF.
   std::uint16_t port = 0;
-  std::string address;           // empty: the source address of its connection
-  bool takes_end_mark = false;   // "capa eof": a snapshot of unknown length
-  bool knows_renaming = false;   // "capa psync2"
-  bool wants_only_data = false;  // a snapshot without the stream: redis-cli --rdb
-  bool reads_valkey = false;     // "version 9.0.0" or later: it reads Valkey's snapshots, and not Redis 7.4's
+  std::string address;                // empty: the source address of its connection
+  bool takes_end_mark = false;        // "capa eof": a snapshot of unknown length
+  bool knows_renaming = false;        // "capa psync2"
+  bool wants_only_data = false;       // a snapshot without the stream: redis-cli --rdb
+  bool wants_only_functions = false;  // of the snapshot: redis-cli --functions-rdb
+  bool reads_valkey = false;  // "version 9.0.0" or later: it reads Valkey's snapshots, and not Redis 7.4's
   bool asked_the_old_way = false;  // SYNC: no line names the history
 
   std::int64_t position = 0;      // how much of the history it was given
@@ -32,7 +33,8 @@ struct Replica {
 
   // Replicas of one form can be sent the same snapshot.
   bool same_form(const Replica& other) const {
-    return takes_end_mark == other.takes_end_mark && reads_valkey == other.reads_valkey;
+    return takes_end_mark == other.takes_end_mark && reads_valkey == other.reads_valkey &&
+           wants_only_functions == other.wants_only_functions;
   }
   bool follows() const { return stage != Stage::announced; }
 };

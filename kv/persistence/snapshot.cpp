@@ -31,14 +31,15 @@ void put_place_in_history(const SnapshotSource& source, Snapshot::Use use, rdb::
 
 Snapshot::Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink, rdb::Dialect dialect)
     : source_(source),
+      use_(use),
       sink_(std::move(sink)),
       dialect_(dialect),
       walk_(number, source.server.databases, source.server.changes_data, source.server.lazy_free,
             [this](int database, const Record& record) { put(database, record); }) {
-  begin(use);
+  begin();
 }
 
-void Snapshot::begin(Use use) {
+void Snapshot::begin() {
   // Older versions of Redis refuse a whole file rather than fail in its midst.
   const bool field_times = std::ranges::any_of(source_.server.databases,
                                                [](const auto& db) { return db->hashes_with_times() != 0; });
@@ -51,12 +52,13 @@ void Snapshot::begin(Use use) {
   chunk_.put_aux("redis-bits", "64");
   chunk_.put_aux("ctime", std::to_string(source_.server.now_ms / 1000));
   chunk_.put_aux("used-mem", std::to_string(used_memory()));
-  chunk_.put_aux("aof-base", use == Use::append_only_base ? "1" : "0");
-  put_place_in_history(source_, use, chunk_);
+  chunk_.put_aux("aof-base", use_ == Use::append_only_base ? "1" : "0");
+  put_place_in_history(source_, use_, chunk_);
   for (const auto& [name, library] : source_.libraries.all()) {
     chunk_.put_opcode(rdb::Opcode::function);
     chunk_.put_text(library.text);
   }
+  if (use_ == Use::functions) return;
   for (const auto& db : source_.server.databases) {
     if (db->size() == 0) continue;
     chunk_.put_opcode(rdb::Opcode::database);
@@ -73,6 +75,7 @@ void Snapshot::begin(Use use) {
 }
 
 void Snapshot::put(int database, const Record& record) {
+  if (use_ == Use::functions) return;
   ++keys_done_;
   if (database != database_) {
     database_ = database;
@@ -104,7 +107,7 @@ void Snapshot::hand_over() {
 }
 
 bool Snapshot::step() {
-  if (walk_.step()) return true;
+  if (use_ != Use::functions && walk_.step()) return true;
   if (!chunk_.empty()) hand_over();
   return false;
 }

@@ -29,13 +29,14 @@ class Snapshot {
  public:
   using Sink = std::function<void(rdb::Encoded chunk)>;
 
-  // The purpose, which the header states.
-  enum class Use : std::uint8_t { file, append_only_base, replica };
+  // The purpose, which the header states. functions: it has no databases.
+  enum class Use : std::uint8_t { file, append_only_base, replica, functions };
 
   Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink,
            rdb::Dialect dialect = rdb::Dialect::redis);
 
-  // Encodes a few more records; returns false once the sink has everything.
+  // Encodes a few more records; returns false once the
+  // sink has everything.
   bool step();
 
   // Memory that is in use only because of the snapshot: what is encoded and has not gone to the sink, and the
@@ -47,11 +48,12 @@ class Snapshot {
  private:
   static constexpr std::size_t chunk_size = 256 * 1024;
 
-  void begin(Use use);
+  void begin();
   void put(int database, const Record& record);
   void hand_over();
 
   SnapshotSource source_;
+  Use use_;
   Sink sink_;
   rdb::Dialect dialect_;
   rdb::Encoded chunk_;

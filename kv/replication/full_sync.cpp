@@ -35,7 +35,8 @@ FullSync::FullSync(SnapshotSource source, std::uint32_t walk, std::vector<Client
       to_(std::move(to)),
       mark_(unforeseeable_mark(server_.random())),
       snapshot_(
-          source, walk, Snapshot::Use::replica,
+          source, walk,
+          to_.front()->replica->wants_only_functions ? Snapshot::Use::functions : Snapshot::Use::replica,
           [this](const rdb::Encoded& chunk) {
             bytes_.clear();
             chunk.finish(rdb::Compression::none, bytes_);

@@ -1,14 +1,23 @@
 #include "kv/replication/snapshot_frame.hpp"
 
 #include <algorithm>
-
-#include "kv/text/number.hpp"
+#include <charconv>
+#include <optional>
 
 namespace weir::kv::repl {
 
 namespace {
+
 constexpr std::size_t longest_head = 128;
+
+std::optional<std::uint64_t> read_size(std::string_view text) {
+  std::uint64_t size = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, size);
+  return error == std::errc{} && stop == end && size > 0 ? std::optional(size) : std::nullopt;
 }
+
+}  // namespace
 
 SnapshotFrame::Taken SnapshotFrame::take_head(std::string_view input) {
   if (input.starts_with('\n')) return {1, {}};
@@ -25,9 +34,9 @@ SnapshotFrame::Taken SnapshotFrame::take_head(std::string_view input) {
     mark_ = line.substr(marked.size());
     state_ = State::marked;
   } else if (line.starts_with('$')) {
-    const auto size = parse_int(line.substr(1));
-    if (!size || *size <= 0) return {};
-    size_ = left_ = static_cast<std::uint64_t>(*size);
+    const auto size = read_size(line.substr(1));
+    if (!size) return {};
+    size_ = left_ = *size;
     state_ = State::counted;
   }
   return {end + 1, {}};

@@ -71,8 +71,15 @@ RUNS = [
     ("biggest keys with a refused login", ["-a", "word", "--bigkeys"], ""),
     ("an option without its value", ["-X"], ""),
     ("scan quoted", ["-n", "3", "--no-raw", "--scan"], ""),
+    ("a script in a file", ["--eval", "{script}", "k1", "k2", ",", "a1", "a b"], ""),
+    ("a script without arguments", ["--no-raw", "--eval", "{script}", "k1"], ""),
+    ("a script that fails", ["--eval", "{failing}"], ""),
+    ("a script that is not there", ["--eval", "/nonexistent/script.lua"], ""),
+    ("a verbose command", ["--verbose", "PING"], ""),
     ("a password nobody asked for", ["--no-auth-warning", "-a", "word", "PING"], ""),
 ]
+SCRIPTS = {"{script}": "return {KEYS[1], KEYS[2] or 'none', #KEYS, #ARGV, ARGV[2] or 'none'}\n",
+           "{failing}": "return redis.call('nosuch')"}
 NOBODY_THERE = [["PING"], ["-r", "2", "PING"], ["--scan"]]
 
 
@@ -188,11 +195,16 @@ def main():
         print(f"DIFFERS: {what}: {arguments}\n  redis-cli {expected[1]}: {expected[0]!r}\n  "
               f"weir-cli  {actual[1]}: {actual[0]!r}")
 
+    for name, text in SCRIPTS.items():
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
     try:
         for way in WAYS:
             for command in COMMANDS + (REDIS_ONLY if is_redis else []):
                 compare(" ".join(way) or "plain", [*way, *command])
         for what, arguments, text in RUNS:
+            arguments = [os.path.join(directory, word) if word in SCRIPTS else word for word in arguments]
             compare(what, arguments, text)
             compare(what + ", with FAKETTY", arguments, text, FAKETTY="")
         for command in COMMANDS:

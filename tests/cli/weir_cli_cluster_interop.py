@@ -16,7 +16,8 @@ PROGRAM = os.path.abspath(sys.argv[1])
 
 
 def run(program, *arguments, text=""):
-    return subprocess.run([program, *map(str, arguments)], input=text, capture_output=True, text=True, timeout=60)
+    return subprocess.run([program, *map(str, arguments)], input=text, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "TERM": "dumb"})  # redis-cli colors what its cluster manager prints
 
 
 class RedirectingServer:
@@ -62,6 +63,30 @@ class Cluster(unittest.TestCase):
             printed.append((done.stdout, done.stderr, done.returncode))
         self.assertEqual(printed[0], printed[1])
         return printed[1][0]
+
+    def test_cluster_orders_print_what_redis_cli_prints(self):
+        self.nodes.everywhere("FLUSHALL")
+        run("redis-cli", "-c", "-p", self.nodes.ports[0], text="set foo 1\nset bar 2\nset hello 3\n")
+        for order in (["info"], ["check"], ["call", "PING"], ["call", "CONFIG", "GET", "maxmemory"], ["call", "NOSUCH"]):
+            for port in self.nodes.ports:
+                words = [order[0], f"127.0.0.1:{port}", *order[1:]]
+                expected, done = (run(program, "--cluster", *words) for program in ("redis-cli", PROGRAM))
+                self.assertEqual((done.stdout, done.returncode), (expected.stdout, expected.returncode), words)
+
+    def test_check_finds_open_slots(self):
+        slot, source = 12182, self.nodes.owner(12182)
+        self.nodes.ask(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", self.nodes.ids[(source + 1) % 3])
+        try:
+            done = run(PROGRAM, "--cluster", "check", f"127.0.0.1:{self.nodes.ports[0]}")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"has slots in migrating state {slot}.", done.stdout)
+        finally:
+            self.nodes.ask(source, "CLUSTER", "SETSLOT", slot, "STABLE")
+
+    def test_orders_that_change_a_cluster_are_refused_with_the_programs_that_do(self):
+        done = run(PROGRAM, "--cluster", "create", "127.0.0.1:1")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("redis-cli and valkey-cli have", done.stderr)
 
     def test_lines_go_where_their_keys_are_and_the_conversation_stays_there(self):
         told = self.alike(text="set foo 1\nget foo\nset bar 2\nget foo\nincr foo\nlpush foo x\nmget foo bar\n")

@@ -5,6 +5,7 @@
 """
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -263,6 +264,136 @@ class KeySearch(unittest.TestCase):
         self.ask("CONFIG SET maxmemory-policy allkeys-lfu\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("Error: ERR An LFU maxmemory policy is not selected", done.stderr)
+
+
+class OnAServer(unittest.TestCase):
+    """A server on a unix socket in a directory of its own."""
+    command = [SERVER]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="weir-cli-")
+        cls.socket = os.path.join(cls.directory, "s")
+        cls.server = subprocess.Popen([*cls.command, "--port", "0", "--unixsocket", cls.socket], cwd=cls.directory,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually(lambda: cls.ask("PING") == "PONG", f"{cls.command[0]} did not start")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.kill()
+        cls.server.wait()
+        shutil.rmtree(cls.directory)
+
+    @classmethod
+    def ask(cls, *command, text=""):
+        return run("-s", cls.socket, *command, text=text).stdout.strip()
+
+    def path(self, name, text=None):
+        path = os.path.join(self.directory, name)
+        if text is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return path
+
+
+class ServerAsPrimary(OnAServer):
+    def keys_in(self, folder):
+        """What a new server finds in the snapshot there."""
+        socket_path = os.path.join(folder, "s")
+        with subprocess.Popen([SERVER, "--port", "0", "--unixsocket", socket_path, "--dir", folder], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as server:
+            eventually(lambda: run("-s", socket_path, "PING").stdout == "PONG\n", "no server of the snapshot")
+            found = (run("-s", socket_path, "--raw", "KEYS", "*").stdout.split(),
+                     run("-s", socket_path, "--raw", "FUNCTION", "LIST").stdout.split()[1:2])
+            server.kill()
+        return found
+
+    def test_writes_its_snapshot_to_a_file(self):
+        self.ask("FLUSHALL")
+        self.ask("MSET", "a", "1", "b", "2")
+        self.ask("-x", "FUNCTION", "LOAD", "REPLACE", text="#!lua name=lib\nredis.register_function('f', function() return 1 end)")
+        for options, keys in ((["--rdb"], ["a", "b"]), (["--functions-rdb"], [])):
+            folder = tempfile.mkdtemp(dir=self.directory)
+            done = run("-s", self.socket, *options, os.path.join(folder, "dump.rdb"))
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            found, libraries = self.keys_in(folder)
+            self.assertEqual((sorted(found), libraries), (keys, ["lib"]), options)
+
+    def test_writes_its_snapshot_to_standard_output(self):
+        done = subprocess.run([PROGRAM, "-s", self.socket, "--rdb", "-"], capture_output=True, timeout=30, check=True)
+        self.assertEqual((done.stdout[:5], done.stdout[-9:-8]), (b"REDIS", b"\xff"))
+
+    def test_leaves_a_file_alone_if_the_server_refuses(self):
+        kept = self.path("kept", "precious")
+        self.ask("ACL", "SETUSER", "weak", "on", ">pw", "+ping", "+auth")
+        done = run("-s", self.socket, "--user", "weak", "-a", "pw", "--rdb", kept)
+        self.assertEqual(done.returncode, 1)
+        with open(kept, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "precious")
+
+    def test_shows_what_it_sends_its_replicas(self):
+        with subprocess.Popen([PROGRAM, "-s", self.socket, "--replica"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            eventually(lambda: "state=online" in self.ask("INFO", "replication"), "it does not follow")
+            self.ask("SET", "c", "\"3\"")
+            seen = b""
+            while b"SET" not in seen.replace(b"SELECT", b""):
+                seen += child.stdout.readline()
+            child.kill()
+        self.assertIn(b'"SET","c","\\"3\\""\n', seen)
+
+
+class Debugger(OnAServer):
+    """Of redis-server: weir-server has none."""
+    command = ["redis-server", "--save", ""]
+
+    def debug(self, *options, lines):
+        script = self.path("script.lua", "local a = redis.call('incr', KEYS[1])\nreturn a + ARGV[1]\n")
+        return run("-s", self.socket, *options, "--eval", script, "n", ",", "10", text="\n".join(lines) + "\n")
+
+    def test_goes_through_a_script_and_undoes_it(self):
+        done = self.debug("--ldb", lines=["step", "print a", "eval return 6 * 7", "continue"])
+        for part in ("Lua debugging session started", "Stopped at 1", "Stopped at 2", "<value> 1", "<retval> 42", "rolled back", "11"):
+            self.assertIn(part, done.stdout)
+        self.assertEqual((done.returncode, self.ask("GET", "n")), (0, ""))
+
+    def test_keeps_changes_in_sync_mode(self):
+        self.assertIn("11", self.debug("--ldb-sync-mode", lines=["continue"]).stdout)
+        self.assertEqual(self.ask("GET", "n"), "1")
+        self.ask("DEL", "n")
+
+    def test_begins_anew_and_can_be_left(self):
+        done = self.debug("--ldb", lines=["restart", "quit"])
+        self.assertEqual((done.returncode, done.stdout.count("Stopped at 1")), (0, 2))
+
+    def test_is_reported_where_there_is_none(self):
+        directory = tempfile.mkdtemp(dir=self.directory)
+        path = os.path.join(directory, "s")
+        with subprocess.Popen([SERVER, "--port", "0", "--unixsocket", path], cwd=directory, stdout=subprocess.DEVNULL) as server:
+            eventually(lambda: run("-s", path, "PING").stdout == "PONG\n", "weir-server did not start")
+            done = run("-s", path, "--ldb", "--eval", self.path("one.lua", "return 1"))
+            server.kill()
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertNotEqual(done.stderr, "")
+
+
+class Latencies(OnAServer):
+    def test_of_the_server_are_printed_again_and_again(self):
+        for options, pattern in ((["--latency-history", "-i", "0.05", "--raw"], rb"^[\d.]+ [\d.]+ [\d.]+ \d+\n$"),
+                                 (["--latency-dist", "-i", "0.05"], rb"\x1b\[48;5;\d+m\?\x1b\[0m\n$"),
+                                 (["--lru-test", "1000"], rb"^\d+ Gets/sec \| Hits: \d+ \([\d.]+%\) \| Misses: \d+ \([\d.]+%\)\n$")):
+            with subprocess.Popen([PROGRAM, "-s", self.socket, *options], stdout=subprocess.PIPE) as child:
+                line = b""
+                for _ in range(20):
+                    line = child.stdout.readline()
+                    if re.search(pattern, line):
+                        break
+                child.kill()
+            self.assertRegex(line, pattern, options)
+
+    def test_of_the_machine_ask_no_server(self):
+        done = run("-p", "1", "--intrinsic-latency", "0.1")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"Max latency so far: \d+ microseconds\.\n(.*\n)*\n\d+ total runs \(avg latency: [\d.]+ micro")
 
 
 class Redirections(unittest.TestCase):
