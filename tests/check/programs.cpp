@@ -268,6 +268,16 @@ constexpr Program missing_fence = [](Side side) {
   wait_for(two->cq);
 };
 
+constexpr Program source_changed = [](Side side) {
+  const auto two = pair();
+  static std::byte memory[64];
+  ibv_mr* const source = two->register_memory(memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+  post(two->qp, write_to(two->region, 0), piece(source, 0, 64));  // source-changed
+  if (side == Side::wrong) memory[3] = std::byte{1};
+  wait_for(two->cq);
+  memory[3] = std::byte{2};
+};
+
 constexpr Program cq_overrun = [](Side side) {
   const auto two = pair_with({.cqe = side == Side::wrong ? 3 : 4});
   for (int i = 0; i < 4; ++i) post(two->qp, write_to(two->region, 0), piece(two->region, 64, 64));
@@ -409,6 +419,7 @@ constexpr Row rows[] = {
     {"no-address-handle", no_address_handle},
     {"modify-refused", modify_refused},
     {"missing-fence", missing_fence},
+    {"source-changed", source_changed},
     {"cq-overrun", cq_overrun},
     {"in-use", in_use},
     {"destroyed-twice", destroyed_twice},

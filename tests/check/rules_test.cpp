@@ -47,6 +47,7 @@ const Row rows[] = {
     {"no-address-handle", "without an address handle"},
     {"modify-refused", "from RESET to INIT needs IBV_QP_ACCESS_FLAGS"},
     {"missing-fence", "before the READ posted earlier"},
+    {"source-changed", "WRITE of 64 bytes"},
     {"cq-overrun", "room for 3 completions, but 4 are in it"},
     {"in-use", "still need it"},
     {"destroyed-twice", "ibv_destroy_qp"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "verbs/check/checks.hpp"
+#include "verbs/check/sources.hpp"
 
 namespace weir::check {
 namespace {
@@ -12,21 +13,22 @@ namespace {
 // This NIC sets the opcode of failed completions, too, although the manual leaves it undefined.
 bool is_receive(const ibv_wc& wc) { return (wc.opcode & IBV_WC_RECV) != 0; }
 
-void pop_sends(QueuePairRecord& qp, std::size_t count) {
+void pop_sends(QueuePairRecord& qp, std::size_t count, const ibv_wc& wc, const CallSite& polled_at) {
   for (; count != 0; --count) {
+    if (wc.status == IBV_WC_SUCCESS) check_source(qp, qp.sends.front(), polled_at);
     qp.reads -= qp.sends.front().brings_data_back();
     qp.sends.pop_front();
   }
 }
 
-std::optional<PostedSend> take_send(QueuePairRecord& qp, const ibv_wc& wc) {
+std::optional<PostedSend> take_send(QueuePairRecord& qp, const ibv_wc& wc, const CallSite& polled_at) {
   const bool failed = wc.status != IBV_WC_SUCCESS;
   for (std::size_t i = 0; i < qp.sends.size(); ++i) {
     const PostedSend& send = qp.sends[i];
     const bool may_be = send.wr_id == wc.wr_id && (send.signaled || failed);
     if (may_be) {
       PostedSend taken = send;
-      pop_sends(qp, i + 1);
+      pop_sends(qp, i + 1, wc, polled_at);
       return taken;
     }
     if (send.signaled) break;  // its own completion comes first
@@ -67,7 +69,7 @@ void completed(const ibv_wc& wc, const CallSite& polled_at) {
   std::optional<PostedSend> send;
   {
     const std::lock_guard lock(qp->mutex);
-    send = take_send(*qp, wc);
+    send = take_send(*qp, wc, polled_at);
   }
   if (wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_WR_FLUSH_ERR) return;
   // Posted by a builder, or before the checker knew the queue pair.

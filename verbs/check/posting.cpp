@@ -5,6 +5,7 @@
 #include "verbs/check/checks.hpp"
 #include "verbs/check/findings.hpp"
 #include "verbs/check/names.hpp"
+#include "verbs/check/sources.hpp"
 
 namespace weir::check {
 namespace {
@@ -56,7 +57,8 @@ PostedSend posted(const QueuePairRecord& qp, const ibv_send_wr& wr, const CallSi
                   .flags = wr.send_flags,
                   .signaled = qp.signals_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0,
                   .pieces = {wr.sg_list, wr.num_sge},
-                  .posted_at = at};
+                  .posted_at = at,
+                  .source_sum = {}};
   if (send.is_atomic()) {
     send.remote_addr = wr.wr.atomic.remote_addr;
     send.rkey = wr.wr.atomic.rkey;
@@ -146,6 +148,7 @@ void about_to_send(QueuePairRecord& qp, const ibv_send_wr* wr, const CallSite& a
   for (; wr != nullptr; wr = wr->next) {
     PostedSend send = posted(qp, *wr, at);
     check_fence(qp, send);
+    note_source(qp, send);
     qp.reads += send.brings_data_back();
     qp.sends.push_back(std::move(send));
     totals().requests.fetch_add(1, std::memory_order_relaxed);
@@ -168,6 +171,7 @@ void sends_refused(QueuePairRecord& qp, const ibv_send_wr* bad, int error, const
 void about_to_receive(std::deque<PostedReceive>& receives, const ibv_recv_wr* wr, const CallSite& at) {
   for (; wr != nullptr; wr = wr->next) {
     receives.push_back({wr->wr_id, {wr->sg_list, wr->num_sge}, at});
+    note_destinations(receives.back().pieces);
     totals().requests.fetch_add(1, std::memory_order_relaxed);
   }
 }

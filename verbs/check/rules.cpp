@@ -95,6 +95,11 @@ constexpr RuleText table[] = {
      "there, "
      "unless it has IBV_SEND_FENCE (IBA vol. 1, table 79; ibv_post_send(3))",
      "set IBV_SEND_FENCE on the later request, or poll the completion of the earlier one first"},
+    {Rule::source_changed, "source-changed", risk,
+     "the memory of a work request belongs to the NIC until its completion, or that of a later request of "
+     "its "
+     "queue, has been polled (ibv_post_send(3)); a lost packet is read again from there",
+     "poll the completion first, give each message in flight its own buffer, or use IBV_SEND_INLINE"},
     {Rule::cq_overrun, "cq-overrun", error,
      "a completion queue holds cqe entries; one more is an overrun, a fatal error of the CQ (IBA vol. 1, "
      "11.2.8.1; "

@@ -37,6 +37,7 @@ enum class Rule : std::uint8_t {
   no_address_handle,
   modify_refused,
   missing_fence,
+  source_changed,
   cq_overrun,
   in_use,
   destroyed_twice,

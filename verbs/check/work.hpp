@@ -48,6 +48,7 @@ struct PostedSend {
   std::uint32_t rkey = 0;
   Pieces pieces;
   CallSite posted_at;
+  std::optional<std::uint64_t> source_sum;  // of the bytes that it sends, when it was posted (sources.cpp)
 
   bool is_inline() const { return (flags & IBV_SEND_INLINE) != 0; }
   bool brings_data_back() const;
@@ -74,6 +75,7 @@ struct QueuePairRecord {
   std::mutex mutex;
   std::deque<PostedSend> sends;
   std::deque<PostedReceive> receives;
+  std::uint32_t sources_seen = 0;
   std::uint32_t reads = 0;   // of `sends`: those that bring data back
   ibv_qp_attr attributes{};  // as last set
 };
