@@ -100,6 +100,27 @@ INSTANTIATE_TEST_SUITE_P(, CheckRule, testing::ValuesIn(rows), [](const auto& ro
   return name;
 });
 
+// Each of these programs is run above, so a report that has one is named with rule and line.
+TEST(CheckRules, collected_reports_have_a_program) {
+  std::ifstream list(COLLECTED_REPORTS);
+  int with_line = 0, by_weakness = 0, unnamed = 0;
+  for (std::string line; std::getline(list, line);) {
+    if (line.starts_with('#')) continue;
+    const std::string program = line.substr(line.find('\t') + 1);
+    if (program == "-") {
+      ++unnamed;
+    } else if (program.starts_with("weak:")) {
+      ++by_weakness;  // tests/weak
+    } else {
+      EXPECT_TRUE(std::ranges::any_of(rows, [&](const Row& row) { return row.program == program; })) << line;
+      ++with_line;
+    }
+  }
+  EXPECT_EQ(with_line, 45);
+  EXPECT_EQ(by_weakness, 7);
+  EXPECT_EQ(unnamed, 5);
+}
+
 TEST(CheckRules, each_has_a_wrong_program) {
   for (const check::RuleText& rule : check::rules())
     EXPECT_TRUE(std::ranges::any_of(rows, [&](const Row& row) { return rule_of(row.program) == rule.name; }))
