@@ -17,6 +17,7 @@ CPU 1. What is compared takes turns, --repeat times, and medians are shown. The 
   connects  rdma_cm's connections, made and ended, a second (cmtime)
   gets      GET of 16 bytes by weir-benchmark from weir-server, one thread each, beside the same over TCP: rate, median latency, and
             processor time a GET, of both ends
+  calls     RPCs of rpc_echo_bench with 128 bytes, and with 1 MiB attached, beside the same over TCP: likewise
   tensors   fetches of 4 KiB and of 64 MiB (tensor_fetches.py), beside the same over TCP: time, and processor time, of both ends
 
 On the wire of `loss` packets travel one by one, as between NICs: runs that the kernel would hand over whole would be lost whole. For
@@ -36,7 +37,7 @@ import subprocess
 import sys
 import tempfile
 
-from host_pair import PORT, ROCE_PORT, Place
+from host_pair import PORT, ROCE_PORT, Place, cpu_s
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/interop"))
@@ -50,6 +51,9 @@ LOST = 0.001
 GETS = [("1 connection", 1, 1, 10_000), ("16 connections", 16, 1, 60_000), ("50 connections", 50, 1, 100_000),
         ("50 connections, 16 in each", 50, 16, 600_000)]
 MIB = 1 << 20
+CALLS = [("128 B, 1 in flight", "--in-flight", "1"), ("16 in flight", "--in-flight", "16"),
+         ("50 connections", "--in-flight", "50", "--connections", "each"),
+         ("1 MiB attached, to and fro", "--in-flight", "1", "--attachments", "--bytes", str(MIB))]
 FETCHES = [("4 KiB", 4096, 2_000), ("64 MiB", 64 * MIB, 20)]
 
 def root(*command):
@@ -89,6 +93,7 @@ class Bench:
                        "--rdma-provider", "weir"]
         self.rsockets = [str(programs / "weir"), "run", "--rsockets", "--"]
         self.udp_path = str(programs / "udp_path_bench")
+        self.rpc = str(programs / "rpc_echo_bench")
 
     def in_turn(self, *measured):
         """The medians of what each function returns: a number, or numbers."""
@@ -282,6 +287,27 @@ class Bench:
             cells = [f"{rate:,.0f}; {p50_us:,.0f} us; {us:.1f} us" for rate, p50_us, us in (tcp, rdma)]
             self.say(" | ".join([name, *cells, f"{rdma[0] / tcp[0]:.2f}; {rdma[2] / tcp[2]:.2f}"]))
 
+    def calls(self):
+        network = f"/proc/{self.namespaces.holders['client'].pid}/ns/net"
+
+        def measure(carrier, words):
+            def run(seconds):
+                used_s = cpu_s()
+                text = self.wire.output("server", self.rpc, "--address", f"{carrier}://{HOST}:0", "--client-network", network,
+                                        "--seconds", str(seconds), *words)
+                rate, p50_us = re.search(r"([\d.]+) qps .* p50 +([\d.]+)", text).groups()
+                return float(rate), float(p50_us), cpu_s() - used_s, float(rate) * seconds * 1.2  # with those that warm up
+
+            *_, beginning_s, few = run(self.arguments.seconds / 10)
+            rate, p50_us, used_s, count = run(self.arguments.seconds)
+            return rate, p50_us, (used_s - beginning_s) * 1e6 / (count - few)
+
+        self.head("RPC", "TCP: a second; p50; processor", "RDMA", "RDMA's rate; processor, of TCP's")
+        for name, *words in CALLS:
+            tcp, rdma = self.in_turn(lambda words=words: measure("tcp", words), lambda words=words: measure("rdma", words))
+            cells = [f"{rate:,.0f}; {p50_us:,.0f} us; {us:.1f} us" for rate, p50_us, us in (tcp, rdma)]
+            self.say(" | ".join([name, *cells, f"{rdma[0] / tcp[0]:.2f}; {rdma[2] / tcp[2]:.2f}"]))
+
     def tensors(self):
         program = ["/usr/bin/python3", "-B", str(ROOT / "bench/tensor_fetches.py"), str(self.arguments.build.absolute())]
 
@@ -301,7 +327,7 @@ class Bench:
                                  f"{rdma[0] / tcp[0]:.2f}; {rdma[1] / tcp[1]:.2f}"]))
 
 
-TABLES = ("bulk", "raw", "small", "ping", "loss", "senders", "pairs", "connects", "gets", "tensors")
+TABLES = ("bulk", "raw", "small", "ping", "loss", "senders", "pairs", "connects", "gets", "calls", "tensors")
 
 
 def main():

@@ -1,15 +1,19 @@
 // What the echo programs share: their options, and a server in its own process on its own core.
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +28,7 @@ struct EchoOptions {
   std::vector<int> in_flight = {1, 4, 16, 64, 256};
   bool each = false;  // a connection for each call in flight
   double seconds = 1.0;
+  std::string client_network;  // a namespace's file; empty: the server's
 
   void add_to(CLI::App& app) {
     app.add_option("--bytes", bytes);
@@ -33,8 +38,18 @@ struct EchoOptions {
            "one for all calls in flight, or each has its own; one if not given")
         ->check(CLI::IsMember({"one", "each"}));
     app.add_option("--seconds", seconds);
+    app.add_option("--client-network", client_network,
+                   "the client enters this network namespace, such as /proc/123/ns/net");
   }
 };
+
+inline bool enter_network(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool entered = fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0;
+  if (!entered) fmt::print(stderr, "cannot enter {}: {}\n", file, std::strerror(errno));
+  if (fd >= 0) ::close(fd);
+  return entered;
+}
 
 // serve(tell) runs in a child process, which reports its address with tell() once it serves, or "! ..." if it
 // cannot, and is finally killed. measure(line, in_flight, child) runs here, for each number of calls in
@@ -55,6 +70,7 @@ int run_echo(const EchoOptions& options, Serve serve, Measure measure) {
   }
   close(pipe_ends[1]);
   pin(1);
+  if (!options.client_network.empty() && !enter_network(options.client_network)) return 1;
   std::string line;
   for (char c = 0; read(pipe_ends[0], &c, 1) == 1 && c != '\n';) line += c;
   const bool serves = !line.empty() && line.front() != '!';

@@ -48,7 +48,7 @@ class Place:
         return subprocess.Popen([*self.before[end], *pinned(end, command)], stdout=output, stderr=output, text=True, env=self.environment)
 
     def output(self, end, *command):
-        return subprocess.run([*self.before[end], *command], capture_output=True, check=True, text=True).stdout
+        return subprocess.run([*self.before[end], *command], capture_output=True, check=True, text=True, env=self.environment).stdout
 
     def wait_until_it_listens(self, server, kind, port):
         deadline = time.monotonic() + READY_S

@@ -1,7 +1,7 @@
 // Echo over rpc/, server and client each in a process on a core: calls per second and their latencies.
 //
 //   rpc_echo --address tcp://127.0.0.1:0 --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
-//   [--attachments [--given]] [--short-replies]
+//   [--attachments [--given]] [--short-replies] [--client-network FILE]
 //
 // One connection carries all calls in flight, or each call has its own connection. With --attachments the
 // bytes travel beside the arguments in both directions, with --given in buffers of the connection that are
