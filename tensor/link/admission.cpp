@@ -70,8 +70,11 @@ bool is_of_this_host(const asio::ip::address& address) {
 
 Error HubAdmission::refusal() const {
   if (!token_.empty()) return {Errc::refused, "the hub serves only peers that show its token (token)", 0};
-  return {Errc::refused, "the hub has no token, so it serves its own host only (token, or open=1 at the hub)",
-          0};
+  return {
+      Errc::refused,
+      "the hub has no token, so it serves its own host only (at the hub: token, tls.authority with tls://, "
+      "or open)",
+      0};
 }
 
 Result<wire::Auth> HubAdmission::on(const wire::Auth& message, const std::function<Nonce()>& nonce) {
