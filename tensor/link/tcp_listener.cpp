@@ -42,8 +42,6 @@ TcpListener::TcpListener(tcp::acceptor acceptor, transport::TlsContext tls, std:
       taken_(std::move(taken)) {}
 
 void TcpListener::accept() {
-  if (tls_ != nullptr && !handshakes_->has_room())
-    return accept_after(transport::HandshakePlaces::look_again);
   acceptor_.async_accept([this, alive = alive_](std::error_code failed, tcp::socket socket) {
     if (!*alive || failed == asio::error::operation_aborted) return;
     if (!failed) {
@@ -69,6 +67,7 @@ void TcpListener::accept_after(std::chrono::milliseconds pause) {
 void TcpListener::take(tcp::socket socket) {
   const bool full = static_cast<std::uint64_t>(open_links_.use_count()) > most_;
   if (full && newcomers_->make_room(Newcomers::Lack::place) == Newcomers::Room::none) return;
+  if (tls_ != nullptr && !handshakes_->has_room()) return;
   pacing_.accepted(socket.native_handle());
   const auto on_up = [this, alive = alive_](TcpLink& link) {
     if (*alive)
