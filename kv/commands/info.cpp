@@ -223,6 +223,9 @@ void stats_section(const ServerParts& server, Fields& field) {
   field.number("instantaneous_input_kbps", server.rates.input.at(now_ms, stats.bytes_in) / 1024);
   field.number("instantaneous_output_kbps", server.rates.output.at(now_ms, stats.bytes_out) / 1024);
   field("rejected_connections", stats.rejected);
+  std::uint64_t own_volatile = 0;
+  for (const auto& db : server.databases) own_volatile += db->own_volatile_size();
+  field("slave_expires_tracked_keys", own_volatile);
   field("expired_keys", stats.expired);
   field("expired_subkeys", stats.expired_fields);
   field("evicted_keys", stats.evicted);

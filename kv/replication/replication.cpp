@@ -83,7 +83,7 @@ void Replication::follow(std::unique_ptr<Primary> primary) {
   retire_link();
   replicas_.close_all();
   listen(false);
-  for (const auto& db : server_.databases) db->keep_expired(true);
+  for (const auto& db : server_.databases) db->keep_expired(Keyspace::Keep::primarys);
   const PrimaryAddress& address = primary->address();
   server_.log(LogLevel::notice, "following " + address.host + ':' + std::to_string(address.port));
   server_.settings.replicaof = address.host + ' ' + std::to_string(address.port);
@@ -104,7 +104,8 @@ void Replication::stop_following() {
     history_.rename(server_.random_id());
     listen(true);
   }
-  for (const auto& db : server_.databases) db->keep_expired(whole_.paused());
+  const auto keep = whole_.paused() ? Keyspace::Keep::all : Keyspace::Keep::nothing;
+  for (const auto& db : server_.databases) db->keep_expired(keep);
   whole_.arm_timer();
   server_.log(LogLevel::notice, "following nobody any more");
 }

@@ -191,7 +191,9 @@ void Server::let_writes(HeldFor what) {
 }
 
 void Server::pause_changed() {
-  for (const auto& db : databases) db->keep_expired(replication->follows() || pause_.any());
+  using Keep = Keyspace::Keep;
+  const Keep keep = pause_.any() ? Keep::all : replication->follows() ? Keep::primarys : Keep::nothing;
+  for (const auto& db : databases) db->keep_expired(keep);
   for (const auto& [id, client] : clients) client->will_resume();  // those still held back wait on
   migrations->look_at_clock();
   arm_timer();

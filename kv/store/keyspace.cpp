@@ -16,12 +16,12 @@ Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
     if (snapshot_ != nullptr) may_change(*record);
     return record;
   }
-  if (!keeps_expired_) remove(*record, Gone::expired);
+  if (keep_ == Keep::nothing) remove(*record, Gone::expired);
   return nullptr;
 }
 
 Record& Keyspace::insert(std::string_view key) {
-  if (keeps_expired_) erase(key);
+  if (keep_ != Keep::nothing) erase(key);
   Record* record = Record::make(key);
   record->accessed = clock_->fresh();
   if (snapshot_ != nullptr) record->shown_in = snapshot_->number();
@@ -54,6 +54,7 @@ void Keyspace::drop_value(Record& record) {
 
 void Keyspace::clear() {
   expiring_.clear();
+  own_expiring_.clear();
   hashes_.clear();
   snapshot_ != nullptr ? snapshot_->emptied(index_, records_.take()) : lazy_free_->take(records_.take());
 }
@@ -65,6 +66,7 @@ void Keyspace::may_change(Record& record) {
 void Keyspace::swap(Keyspace& other) noexcept {
   records_.swap(other.records_);
   expiring_.swap(other.expiring_);
+  own_expiring_.swap(other.own_expiring_);
   hashes_.swap(other.hashes_);
   if (snapshot_ != nullptr) snapshot_->swapped(index_, other.index_);
 }
@@ -73,10 +75,18 @@ void Keyspace::set_expiry(Record& record, std::int64_t at_ms) {
   clear_expiry(record);
   record.expires_at_ms = at_ms;
   expiring_.insert({at_ms, &record});
+  // Nothing expires while a request of the primary runs.
+  if (keep_ == Keep::primarys && !expires_nothing_) own_expiring_.insert({at_ms, &record});
+}
+
+void Keyspace::keep_expired(Keep keep) {
+  keep_ = keep;
+  if (keep == Keep::nothing) own_expiring_.clear();
 }
 
 void Keyspace::drop_expiry(Record& record) {
   expiring_.erase({record.expires_at_ms, &record});
+  if (!own_expiring_.empty()) own_expiring_.erase({record.expires_at_ms, &record});
   record.expires_at_ms = Record::never;
 }
 
@@ -88,12 +98,13 @@ void Keyspace::rename(Record& record, std::string_view key) {
 }
 
 bool Keyspace::expire_due(std::int64_t now_ms, std::size_t most) {
-  if (keeps_expired_ || expires_nothing_) return false;
+  if (keep_ == Keep::all || expires_nothing_) return false;
+  const absl::btree_set<Expiry>& due = keep_ == Keep::primarys ? own_expiring_ : expiring_;
   for (std::size_t i = 0; i < most; ++i) {
-    if (expiring_.empty() || expiring_.begin()->first > now_ms) return false;
-    remove(*expiring_.begin()->second, Gone::expired);
+    if (due.empty() || due.begin()->first > now_ms) return false;
+    remove(*due.begin()->second, Gone::expired);
   }
-  return !expiring_.empty() && expiring_.begin()->first <= now_ms;
+  return !due.empty() && due.begin()->first <= now_ms;
 }
 
 void Keyspace::fields_changed(Record& record) {
@@ -137,7 +148,7 @@ std::size_t Keyspace::expire_first_fields_of(Record& record, std::int64_t now_ms
 
 void Keyspace::expire_field(std::string_view key, std::string_view field, std::int64_t now_ms) {
   Record* const record = records_.find(key);
-  if (record == nullptr || record->value.type() != Type::hash || keeps_expired_) return;
+  if (record == nullptr || record->value.type() != Type::hash || keep_ != Keep::nothing) return;
   const std::int64_t at_ms = record->value.hash().time_of(field);
   if (at_ms == FieldTimes::never || !is_past(at_ms, now_ms)) return;
   const std::string one(field);
@@ -145,12 +156,12 @@ void Keyspace::expire_field(std::string_view key, std::string_view field, std::i
 }
 
 void Keyspace::expire_fields(std::string_view key, std::int64_t now_ms, std::size_t most) {
-  if (keeps_expired_ || expires_nothing_) return;
+  if (keep_ != Keep::nothing || expires_nothing_) return;
   if (Record* record = records_.find(key)) expire_first_fields_of(*record, now_ms, most);
 }
 
 bool Keyspace::expire_due_fields(std::int64_t now_ms, std::size_t& most) {
-  if (keeps_expired_ || expires_nothing_) return false;
+  if (keep_ != Keep::nothing || expires_nothing_) return false;
   while (hashes_.any() && hashes_.first_ms() <= now_ms) {
     if (most == 0) return true;
     const std::size_t removed = expire_first_fields_of(hashes_.first(), now_ms, most);

@@ -5,7 +5,8 @@
 //
 // Time is a parameter (milliseconds since 1970). A key whose time has come does not exist for anyone: find()
 // removes it. expire_due() removes the others. While expired keys are kept (keep_expired()) they do not exist
-// either, but nothing removes them.
+// either, but nothing removes them. On a replica that clients may change, nobody would ever remove what its
+// own clients let expire, so that has an index of its own, and expire_due() removes it.
 //
 // Fields of hashes expire likewise, but find() only hides those whose time has come: there may be many. The
 // hashes that have such fields are in an index of their own. Threading: the server's one thread.
@@ -85,7 +86,7 @@ class Keyspace {
     Record* record = records_.find(key);
     if (record == nullptr) return nullptr;
     if (is_due(*record, now_ms)) {
-      if (!keeps_expired_) remove(*record, Gone::expired);
+      if (keep_ == Keep::nothing) remove(*record, Gone::expired);
       return nullptr;
     }
     if (hashes_.any()) [[unlikely]]
@@ -131,7 +132,11 @@ class Keyspace {
   void expire_field(std::string_view key, std::string_view field, std::int64_t now_ms);
   void expire_fields(std::string_view key, std::int64_t now_ms, std::size_t most);
 
-  void keep_expired(bool keep) { keeps_expired_ = keep; }
+  // primarys: keys stay whose time the primary set, because it says when they go.
+  enum class Keep : std::uint8_t { nothing, primarys, all };
+  void keep_expired(Keep keep);
+  // Keys that expire here although others are kept.
+  std::size_t own_volatile_size() const { return own_expiring_.size(); }
   // While a log is replayed a key whose time has come still exists: if it expired, the log says so.
   void expire_nothing(bool nothing) { expires_nothing_ = nothing; }
   // Whether a key that expires at that time is gone already.
@@ -142,7 +147,8 @@ class Keyspace {
   bool expire_due_fields(std::int64_t now_ms, std::size_t& most);
   // When these will have something to do.
   std::int64_t next_expiry_ms() const {
-    if (keeps_expired_ || expires_nothing_) return Record::never;
+    if (keep_ == Keep::all || expires_nothing_) return Record::never;
+    if (keep_ == Keep::primarys) return own_expiring_.empty() ? Record::never : own_expiring_.begin()->first;
     if (!hashes_.any()) return expiring_.empty() ? Record::never : expiring_.begin()->first;
     return expiring_.empty() ? hashes_.first_ms() : std::min(expiring_.begin()->first, hashes_.first_ms());
   }
@@ -188,12 +194,13 @@ class Keyspace {
 
   Records records_;
   absl::btree_set<Expiry> expiring_;
+  absl::btree_set<Expiry> own_expiring_;  // those of them that this server's clients set while it follows
   ExpiringHashes hashes_;
   const UseClock* clock_;
   LazyFree* lazy_free_;
   ShownRecords* snapshot_ = nullptr;
   int index_;
-  bool keeps_expired_ = false;
+  Keep keep_ = Keep::nothing;
   bool expires_nothing_ = false;
 };
 

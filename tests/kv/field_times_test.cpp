@@ -245,13 +245,13 @@ TEST_F(FieldExpiry, rests_while_nothing_expires_and_while_expired_keys_are_kept)
   EXPECT_EQ(expire(200, 10), 0u);
   EXPECT_EQ(db.next_expiry_ms(), Record::never);
   db.expire_nothing(false);
-  db.keep_expired(true);
+  db.keep_expired(Keyspace::Keep::all);
   EXPECT_FALSE(db.find("h", 200)->value.hash().find("a"));
   db.expire_field("h", "a", 200);
   db.expire_fields("h", 200, 10);
   EXPECT_EQ(expire(200, 10), 0u);
   EXPECT_EQ(db.find("h", 200)->value.hash().size(), 2u);
-  db.keep_expired(false);
+  db.keep_expired(Keyspace::Keep::nothing);
   EXPECT_EQ(expire(200, 10), 1u);
 }
 

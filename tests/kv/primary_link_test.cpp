@@ -108,6 +108,33 @@ TEST(FollowingServer, leaves_expired_keys_to_the_primary) {
   EXPECT_EQ(servers.replica.run([](Server& s) { return s.databases[0]->size(); }), 1u);
 }
 
+// Nobody else would ever remove them: the primary does not know these keys.
+TEST(FollowingServer, removes_expired_keys_of_its_own_clients) {
+  Settings writable = debugged();
+  writable.replica_read_only = false;
+  Pair servers(std::move(writable));
+  const auto size = [&] { return servers.replica.run([](Server& s) { return s.databases[0]->size(); }); };
+  servers.primarys.call({"SET", "primarys", "1", "PX", "1000"});
+  await_replicas(servers.primarys);
+  servers.replicas.call({"SET", "own", "1", "PX", "1000"});
+  servers.replicas.call({"SET", "overwritten", "1", "PX", "1000"});
+  servers.replicas.call({"SET", "renamed", "1", "PX", "1000"});
+  servers.replicas.call({"RENAME", "renamed", "other"});
+  servers.primarys.call({"SET", "overwritten", "2", "PX", "1000"});
+  await_replicas(servers.primarys);
+  EXPECT_EQ(size(), 4u);
+  EXPECT_EQ(fact(servers.replicas, "stats", "slave_expires_tracked_keys"), "2");
+  pass_ms(servers.replica, 2000);
+  EXPECT_EQ(size(), 2u) << "the primary decides when its keys go";
+  EXPECT_EQ(servers.replicas.call({"EXISTS", "primarys", "overwritten"}), ":0\r\n");
+  EXPECT_EQ(servers.replicas.call({"INCR", "primarys"}), ":1\r\n");
+  EXPECT_EQ(servers.replicas.call({"TTL", "primarys"}), ":-1\r\n");
+  servers.replicas.call({"SET", "own", "1", "PX", "1000"});
+  servers.replicas.call({"REPLICAOF", "NO", "ONE"});
+  pass_ms(servers.replica, 2000);
+  EXPECT_EQ(size(), 1u);
+}
+
 // CVE-2026-23631: the data that a script is using is not exchanged below it.
 TEST(FollowingServer, loads_no_snapshot_while_a_script_runs) {
   Settings of_replica = debugged();
