@@ -30,6 +30,10 @@ class Primary {
   virtual std::int64_t read_position() const = 0;    // how much of the history has arrived, applied or not
   virtual std::string_view transport() const = 0;    // "tcp", "rdma"; empty: not connected
 
+  virtual std::string peer_address() const = 0;  // empty: not connected
+  // Breaks a connection, as if the primary had; look_at_clock() dials again.
+  virtual void disconnect(const std::string& why) = 0;
+
   // Called at the start and then about once a second: dials, gives up, reports the position.
   virtual void look_at_clock() = 0;
   // Ends the link.

@@ -311,6 +311,10 @@ void PrimaryLink::close() {
   applier_.reset();
 }
 
+void PrimaryLink::disconnect(const std::string& why) {
+  if (connection_ != nullptr) break_off(why);
+}
+
 bool PrimaryLink::finished() const {
   return connection_ == nullptr &&
          std::ranges::all_of(closed_, [](const auto& connection) { return connection->finished(); });

@@ -50,6 +50,10 @@ class PrimaryLink final : public Primary, private Session {
   std::string_view transport() const override {
     return connection_ == nullptr ? std::string_view() : connection_->kind();
   }
+  std::string peer_address() const override {
+    return connection_ == nullptr ? std::string() : connection_->peer_address();
+  }
+  void disconnect(const std::string& why) override;
   void look_at_clock() override;
   void close() override;
   bool finished() const override;

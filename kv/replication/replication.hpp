@@ -56,6 +56,7 @@ class Replication final : private EffectListener {
   void stop_following();
   bool follows() const { return link_ != nullptr; }
   const Primary* link() const { return link_.get(); }  // null: it follows no server
+  Primary* link() { return link_.get(); }
 
   // Why clients may not change the data: it follows a server, or too few replicas are in touch
   // (min-replicas-to-write). Empty: they may.

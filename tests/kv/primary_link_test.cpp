@@ -135,6 +135,22 @@ TEST(FollowingServer, removes_expired_keys_of_its_own_clients) {
   EXPECT_EQ(size(), 1u);
 }
 
+TEST(FollowingServer, connects_again_when_a_client_kills_the_link) {
+  FakePrimary primary;
+  RunningServer replica(debugged());
+  WireClient client = replica.connect();
+  EXPECT_EQ(client.call({"CLIENT", "KILL", "TYPE", "master"}), ":0\r\n");
+  client.call({"REPLICAOF", primary.path(), "0"});
+  WireClient first = primary.accept();
+  first.through("PING\r\n");
+  EXPECT_EQ(client.call({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}), ":0\r\n");
+  EXPECT_TRUE(first.quiet());
+  EXPECT_EQ(client.call({"CLIENT", "KILL", "TYPE", "primary"}), ":1\r\n");
+  EXPECT_EQ(first.until_closed(), "");
+  pass_ms(replica, 2000);
+  primary.accept().through("PING\r\n");
+}
+
 // CVE-2026-23631: the data that a script is using is not exchanged below it.
 TEST(FollowingServer, loads_no_snapshot_while_a_script_runs) {
   Settings of_replica = debugged();

@@ -13,6 +13,8 @@
 #include "kv/commands/clients/client_filter.hpp"
 #include "kv/commands/clients/client_tracking.hpp"
 #include "kv/commands/help.hpp"
+#include "kv/core/primary.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/text/number.hpp"
 
 namespace weir::kv {
@@ -74,9 +76,14 @@ void kill(const Call& call) {
   for (const auto& [number, client] : call.server.clients) {
     if (filter.selects(*client, call.client, call.server.steady_ms)) chosen.push_back(client.get());
   }
+  repl::Primary* const primary = call.server.replication->link();
+  const std::string address = primary == nullptr ? std::string() : primary->peer_address();
+  const bool primary_too =
+      primary != nullptr && !primary->transport().empty() && filter.selects_primary(address);
+  if (primary_too) primary->disconnect("a client has killed the connection");
   if (!old_form) {
-    call.reply.integer(static_cast<std::int64_t>(chosen.size()));
-  } else if (chosen.empty()) {
+    call.reply.integer(static_cast<std::int64_t>(chosen.size()) + (primary_too ? 1 : 0));
+  } else if (chosen.empty() && !primary_too) {
     return call.reply.error("ERR No such client");
   } else {
     call.reply.ok();

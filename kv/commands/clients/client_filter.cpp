@@ -161,6 +161,11 @@ bool ClientFilter::selects(const Client& client, const Client& me, std::int64_t 
   return peer.admits(address) && host.admits(host_of(address));
 }
 
+bool ClientFilter::selects_primary(std::string_view address) const {
+  const bool meant = type.is == ClientType::primary || peer.is == address;
+  return meant && type.admits(ClientType::primary) && peer.admits(address);
+}
+
 bool parse_client_filter(const Call& call, std::size_t at, std::string_view wrong_id, ClientFilter& filter) {
   return FilterParser(call, at, wrong_id, filter).parse();
 }

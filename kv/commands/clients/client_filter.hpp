@@ -33,6 +33,8 @@ struct ClientFilter {
   bool skip_me = false;
 
   bool selects(const Client& client, const Client& me, std::int64_t now_ms) const;
+  // The connection to the primary is no client, and has only a type and an address.
+  bool selects_primary(std::string_view address) const;
 };
 
 // Parses the filters from argument `at` to the end. Replies with the error and returns false if they are
