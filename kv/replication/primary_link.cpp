@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t link_turn_us = 500;
 constexpr std::int64_t rest_us = 5000;
 constexpr std::string_view already_primary = "PSYNC FAILOVER can't be sent to a master.";
+constexpr std::int64_t longest_rest_s = 60;
 constexpr std::size_t kept_capacity = std::size_t{64} << 10;
 
 std::uint16_t announced_port(const ServerParts& server) {
@@ -210,6 +211,7 @@ void PrimaryLink::load() {
       if (frame_.ended() || frame_.failed()) work_soon(0);  // to learn that no more bytes come
       return;
     case SnapshotLoad::Outcome::failed:
+      rest_longer();
       return break_off("its snapshot does not load: " + load_->error());
     case SnapshotLoad::Outcome::loaded:
       break;
@@ -237,6 +239,7 @@ void PrimaryLink::loaded() {
 void PrimaryLink::begin_following() {
   stage_ = Stage::follows;
   last_problem_.clear();
+  rest_s_ = 0;
   greeting_.reset();
   applier_ = std::make_unique<Applier>(server_, history_.database);
   if (!waiting().empty()) work_soon(0);
@@ -311,6 +314,13 @@ void PrimaryLink::close() {
   applier_.reset();
 }
 
+// A snapshot that cannot be read cannot be read a second later, either, and costs both servers all of it.
+void PrimaryLink::rest_longer() {
+  rest_s_ = std::clamp<std::int64_t>(rest_s_ * 2, 1, longest_rest_s);
+  dials_at_ms_ = server_.steady_ms + rest_s_ * 1000;
+  server_.log(LogLevel::notice, "the next snapshot is asked for in " + std::to_string(rest_s_) + " s");
+}
+
 void PrimaryLink::disconnect(const std::string& why) {
   if (connection_ != nullptr) break_off(why);
 }
@@ -323,7 +333,7 @@ bool PrimaryLink::finished() const {
 void PrimaryLink::look_at_clock() {
   std::erase_if(closed_, [](const auto& connection) { return connection->finished(); });
   if (stage_ == Stage::waits) {
-    if (log_is_kept()) dial();
+    if (log_is_kept() && server_.steady_ms >= dials_at_ms_) dial();
     return;
   }
   if (server_.steady_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)

@@ -82,6 +82,7 @@ class PrimaryLink final : public Primary, private Session {
   void confirm();
   void send(std::string_view bytes);
   void break_off(const std::string& why);
+  void rest_longer();
   void work();
   void work_soon(std::int64_t us);
   std::string_view waiting() const { return std::string_view(input_).substr(done_); }
@@ -107,6 +108,8 @@ class PrimaryLink final : public Primary, private Session {
   bool works_soon_ = false;
   std::shared_ptr<bool> here_ = std::make_shared<bool>();  // tells a late timer that this object is gone
   std::string last_problem_;                               // so that each problem is logged once
+  std::int64_t rest_s_ = 0;                                // after the last snapshot that was of no use
+  std::int64_t dials_at_ms_ = 0;                           // not before
 };
 
 }  // namespace weir::kv::repl

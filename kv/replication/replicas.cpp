@@ -159,6 +159,10 @@ void Replicas::acknowledged(Client& client, std::int64_t position, std::int64_t 
 void Replicas::leave(Client& client) {
   waiting_.erase(client.id());
   if (client.replica == nullptr || !client.replica->follows()) return;
+  if (client.replica->stage == Replica::Stage::loads && !client.replica->wants_only_data)
+    server_.log(LogLevel::warning, "replica " + client.connection().peer_address() +
+                                       " left with a snapshot that it has not confirmed; if it asks for "
+                                       "another one, its log says why it cannot read this one");
   std::erase(all_, &client);
   if (all_.empty()) alone_since_ms_ = server_.steady_ms;
   if (full_sync_ != nullptr) {

@@ -151,6 +151,25 @@ TEST(FollowingServer, connects_again_when_a_client_kills_the_link) {
   primary.accept().through("PING\r\n");
 }
 
+TEST(FollowingServer, asks_ever_less_often_for_a_snapshot_that_it_cannot_read) {
+  FakePrimary primary;
+  RunningServer replica(debugged());
+  WireClient client = replica.connect();
+  client.call({"REPLICAOF", primary.path(), "0"});
+  const auto answer = [&] {
+    WireClient link = primary.greeted();
+    link.send("+FULLRESYNC " + std::string(40, 'a') + " 0\r\n$9\r\nNONSENSE!");
+    link.until_closed();
+  };
+  for (const std::string wait : {"1", "2", "4", "8"}) {
+    answer();
+    EXPECT_NE(replica.log().find("the next snapshot is asked for in " + wait + " s"), std::string::npos);
+    pass_ms(replica, std::stoi(wait) * 1000 + 1000);
+  }
+  answer();
+  EXPECT_NE(replica.log().find("its snapshot does not load: this is no RDB file"), std::string::npos);
+}
+
 // CVE-2026-23631: the data that a script is using is not exchanged below it.
 TEST(FollowingServer, loads_no_snapshot_while_a_script_runs) {
   Settings of_replica = debugged();
