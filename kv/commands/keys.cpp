@@ -181,6 +181,9 @@ void flush(const Call& call, Keyspace& db) {
 }
 
 void answer_flush(const Call& call) {
+  // Also where there was nothing to remove: a replica or log may hold something, and is to hold nothing.
+  const std::vector<RequestWord> words(call.arguments.begin(), call.arguments.end());
+  call.server.effects.say(call.db.index(), words);
   if (call.server.tracking.any()) call.server.tracking.flushed();
   if (call.count() == 2 && is_word(call[1], "SYNC")) call.server.lazy_free.free_all();
   call.reply.ok();

@@ -25,24 +25,25 @@ void pop_or_wait(const Call& call, End end) {
 void blpop(const Call& call) { pop_or_wait(call, End::left); }
 void brpop(const Call& call) { pop_or_wait(call, End::right); }
 
-void move_or_wait(const Call& call, End from, End to, std::size_t timeout_at) {
-  const auto name = [](End end) { return end == End::left ? "LEFT" : "RIGHT"; };
+// Returns whether an element has moved.
+bool move_or_wait(const Call& call, End from, End to, std::size_t timeout_at) {
   std::int64_t timeout_ms = 0;
-  if (!timeout(call, timeout_at, timeout_ms)) return;
+  if (!timeout(call, timeout_at, timeout_ms)) return false;
   List* source = nullptr;
-  if (!blocked_read(call, call[1], source)) return;
-  if (source == nullptr) {
-    return call.server.wait_for(call, key_names(call.arguments.subspan(1, 1)), timeout_ms, NullForm::single);
-  }
-  if (move_element(call, from, to)) call.replay_as({"LMOVE", call[1], call[2], name(from), name(to)});
+  if (!blocked_read(call, call[1], source)) return false;
+  if (source != nullptr) return move_element(call, from, to);
+  call.server.wait_for(call, key_names(call.arguments.subspan(1, 1)), timeout_ms, NullForm::single);
+  return false;
 }
 void blmove(const Call& call) {
   End from{};
   End to{};
   if (!parse_end(call[3], from) || !parse_end(call[4], to)) return call.syntax_error();
-  move_or_wait(call, from, to, 5);
+  if (move_or_wait(call, from, to, 5)) call.replay_as({"LMOVE", call[1], call[2], call[3], call[4]});
 }
-void brpoplpush(const Call& call) { move_or_wait(call, End::right, End::left, 3); }
+void brpoplpush(const Call& call) {
+  if (move_or_wait(call, End::right, End::left, 3)) call.replay_as({"RPOPLPUSH", call[1], call[2]});
+}
 
 void blmpop(const Call& call) {
   std::int64_t timeout_ms = 0;

@@ -10,7 +10,8 @@
 // outermost call ends, in one piece, between MULTI and EXEC if it is more than one request.
 //
 // Invariants:
-// - A call that changed nothing reports nothing.
+// - A call that changed nothing reports nothing, FLUSHALL and FLUSHDB excepted: copies that differ are
+// emptied.
 // - Requests are reported in the order of the changes. A key that expired during a command
 //   is reported before that command.
 // - Without listeners nothing is gathered, and a call costs a few additions.

@@ -90,6 +90,8 @@ inline constexpr EffectRow effect_rows[] = {
     {"swapdb", "SET a 1", "SWAPDB 0 5", "SWAPDB 0 5"},
     {"swapdb", "SET a 1", "SWAPDB 0 0", ""},
     {"flushdb", "SET a 1", "FLUSHDB", "FLUSHDB"},
+    {"flushdb", "", "FLUSHDB SYNC", "FLUSHDB SYNC"},
+    {"flushall", "", "FLUSHALL", "FLUSHALL"},
     {"flushall", "SET a 1; COPY a a DB 4", "FLUSHALL ASYNC", "FLUSHALL ASYNC"},
     {"sort", "RPUSH l 3 1 2", "SORT l STORE d", "SORT l STORE d"},
     {"sort", "SADD s x y z; MSET w_x 1 w_y 1 w_z 0", "SORT s BY w_* ALPHA LIMIT 0 2 STORE d", "SORT s *"},
@@ -129,7 +131,7 @@ inline constexpr EffectRow effect_rows[] = {
     {"brpop", "RPUSH m a", "BRPOP l m 0", "RPOP m"},
     {"blmove", "RPUSH l a b", "BLMOVE l m LEFT RIGHT 0", "LMOVE l m LEFT RIGHT"},
     {"blmove", "RPUSH l a b; SET m c", "BLMOVE l m LEFT RIGHT 0", ""},
-    {"brpoplpush", "RPUSH l a b", "BRPOPLPUSH l m 0", "LMOVE l m RIGHT LEFT"},
+    {"brpoplpush", "RPUSH l a b", "BRPOPLPUSH l m 0", "RPOPLPUSH l m"},
     {"blmpop", "RPUSH m a b", "BLMPOP 0 2 l m LEFT COUNT 5", "LPOP m 2"},
     // Sets.
     {"sadd", "SADD s a", "SADD s a b", "SADD s a b"},
