@@ -288,7 +288,7 @@ int run(StartOptions options, const char* program) {
   server.shut_down();
   server.append_only->end_as_planned();
   if (has_pidfile) unlink(server.settings.pidfile.c_str());
-  server.log(LogLevel::warning, "stopped");
+  server.log(LogLevel::warning, "stopped: weir-server is ready to exit, bye bye...");
   return 0;
 }
 

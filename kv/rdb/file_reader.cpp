@@ -158,7 +158,7 @@ class FileReading {
     const std::uint64_t sum = in_.sum();
     const std::uint64_t stored = in_.stored_checksum();
     if (in_.failed() || checked_ == Checked::no || stored == 0) return;
-    if (sum != stored) in_.corrupt("the checksum is wrong: the file is damaged");
+    if (sum != stored) in_.corrupt("RDB CRC error: the checksum is wrong, the file is damaged");
   }
 
   Reader in_;

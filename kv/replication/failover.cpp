@@ -111,7 +111,7 @@ void Failover::time_is_up() {
   if (stage_ == Stage::in_progress) {
     if (!asked_) call_off("the replica cannot be reached");
   } else if (order_.force) {
-    server_.log(LogLevel::warning, "the replica lags still: it is asked to take over all the same");
+    server_.log(LogLevel::warning, "the replica lags still: time out exceeded, failing over.");
     hand_over(*order_.to);
   } else {
     call_off("no replica got everything in time");
@@ -150,7 +150,7 @@ void Failover::accepted() {
 
 void Failover::refused(std::string_view answer) {
   if (!in_progress()) return;
-  call_off("the replica did not take over: " + std::string(answer));
+  call_off("Failover target rejected psync request: " + std::string(answer));
 }
 
 void Failover::end() {

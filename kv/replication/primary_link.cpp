@@ -336,8 +336,11 @@ void PrimaryLink::look_at_clock() {
     if (log_is_kept() && server_.steady_ms >= dials_at_ms_) dial();
     return;
   }
-  if (server_.steady_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)
-    return break_off("nothing was heard of it for repl-timeout");
+  if (server_.steady_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000) {
+    const bool connects = stage_ == Stage::dials || stage_ == Stage::greets;
+    return break_off(std::string(connects ? "Timeout connecting to the MASTER: " : "") +
+                     "nothing was heard of it for repl-timeout");
+  }
   if (stage_ == Stage::follows) confirm();
   if (stage_ == Stage::loads) send("\n");  // shows the primary that this server is alive
 }

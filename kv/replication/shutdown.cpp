@@ -70,12 +70,18 @@ std::int64_t Shutdown::left_ms() const {
   return waits_ ? std::max<std::int64_t>(left.count(), 0) : 0;
 }
 
+// In the words of Redis's log, which people's tools look for.
 void Shutdown::report_lag() const {
-  for (const Client* client : replicas_.lagging(position_)) {
+  const std::vector<Client*> lagging = replicas_.lagging(position_);
+  for (const Client* client : lagging) {
     const std::int64_t behind = position_ - client->replica->acknowledged;
-    server_.log(LogLevel::warning, "replica " + client->connection().peer_address() + " lags by " +
+    server_.log(LogLevel::warning, "Lagging replica " + client->connection().peer_address() + " lacks " +
                                        std::to_string(behind) + " bytes, which it may never get");
   }
+  const std::size_t all = replicas_.all().size();
+  if (all == 0) return;
+  server_.log(LogLevel::notice, std::to_string(all - lagging.size()) + " of " + std::to_string(all) +
+                                    " replicas are in sync when shutting down.");
 }
 
 Shutdown::Begun Shutdown::finish() {
@@ -85,14 +91,15 @@ Shutdown::Begun Shutdown::finish() {
     if (server_.surroundings.stop) server_.surroundings.stop();
     return Begun::stopped;
   }
-  server_.log(LogLevel::warning, "not stopped, as the data is not saved; SHUTDOWN NOSAVE stops it");
+  server_.log(LogLevel::warning,
+              "Errors trying to shut down: the data is not saved; SHUTDOWN NOSAVE stops the server");
   give_up();
   return Begun::failed;
 }
 
 bool Shutdown::abort() {
   if (!waits_) return false;
-  server_.log(LogLevel::warning, "the shutdown is called off");
+  server_.log(LogLevel::warning, "Shutdown manually aborted");
   give_up();
   return true;
 }
