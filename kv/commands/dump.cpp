@@ -14,7 +14,7 @@ namespace {
 void dump(const Call& call) {
   const Record* record = call.look(call[1]);
   if (record == nullptr) return call.reply.null();
-  call.reply.bulk(rdb::dump(record->value));
+  call.reply.bulk(rdb::dump(record->value, call.server.settings.dialect()));
 }
 
 // RESTORE's options after the payload.

@@ -11,6 +11,7 @@
 #include "kv/core/keys_under_way.hpp"
 #include "kv/effects/effects.hpp"
 #include "kv/rdb/dump_payload.hpp"
+#include "kv/rdb/value_encoder.hpp"
 
 namespace weir::kv::migration {
 
@@ -111,8 +112,13 @@ void Migration::line_came(TargetLink& link, std::string_view line) {
     return send_some();
   }
   if (awaited_.empty()) return link_failed(link, TargetLink::Failure::reading);  // nobody asked
-  std::string key = std::move(awaited_.front());
+  auto [key, dialect] = std::move(awaited_.front());
   awaited_.pop_front();
+  if (refused && is_of_other_dialect(key, dialect, line)) {
+    link.dialect = rdb::Dialect::valkey;
+    to_send_.push_back(std::move(key));
+    return send_some();
+  }
   if (!refused) {
     taken_.push_back(std::move(key));
   } else if (error_.empty()) {
@@ -137,7 +143,7 @@ void Migration::send_some() {
   while (!to_send_.empty() && link_->unsent() < most_ahead) {
     std::string key = std::move(to_send_.front());
     to_send_.pop_front();
-    if (send(key)) awaited_.push_back(std::move(key));
+    if (send(key)) awaited_.push_back({std::move(key), link_->dialect});
   }
   if (awaited_.empty()) return settle();  // all have expired
   unsent_ = link_->unsent();
@@ -160,7 +166,7 @@ bool Migration::send(const std::string& key) {
   const std::int64_t ttl = record->expires_at_ms == Record::never
                                ? 0
                                : std::max<std::int64_t>(1, record->expires_at_ms - server_.now_ms);
-  const std::string payload = rdb::dump(record->value);
+  const std::string payload = rdb::dump(record->value, link_->dialect);
   append_request_head(request, replaces ? 5 : 4);
   for (const RequestWord word : {RequestWord("RESTORE"), RequestWord(key), RequestWord(ttl)})
     append_request_word(request, word);
@@ -169,6 +175,14 @@ bool Migration::send(const std::string& key) {
   link_->append(payload);
   link_->append(replaces ? "\r\n$7\r\nREPLACE\r\n" : "\r\n");
   return true;
+}
+
+// Whether the other server did not understand the form in which the key was sent, and there is another.
+bool Migration::is_of_other_dialect(const std::string& key, rdb::Dialect sent, std::string_view line) const {
+  if (sent != rdb::Dialect::redis || line.find("Bad data format") == line.npos) return false;
+  const Record* record = server_.databases[static_cast<std::size_t>(db_)]->peek(key, server_.now_ms);
+  return record != nullptr &&
+         rdb::type_of(record->value, rdb::Dialect::valkey) == rdb::ValueType::hash_of_valkey;
 }
 
 bool Migration::data_may_change() const {

@@ -66,6 +66,7 @@ class Migration final : private TargetLink::User {
   void select();
   void send_some();
   bool send(const std::string& key);
+  bool is_of_other_dialect(const std::string& key, rdb::Dialect sent, std::string_view line) const;
   void delete_here(const std::string& key);
   bool data_may_change() const;
   void drop_link();
@@ -88,7 +89,11 @@ class Migration final : private TargetLink::User {
   bool sends_soon_ = false;
   int round_ = 0;
   std::deque<std::string> to_send_;
-  std::deque<std::string> awaited_;  // sent, not answered
+  struct Sent {
+    std::string key;
+    rdb::Dialect dialect;
+  };
+  std::deque<Sent> awaited_;         // not answered
   std::deque<std::string> taken_;    // answered, not settled
   std::deque<std::string> changed_;  // for the next round
   std::string error_;                // the first one

@@ -12,6 +12,7 @@
 
 #include "kv/net/connection.hpp"
 #include "kv/net/dialling.hpp"
+#include "kv/rdb/format.hpp"
 
 namespace weir::kv {
 class ServerParts;
@@ -60,6 +61,8 @@ class TargetLink final : private Session {
   // Ends it without a word to its user.
   void close();
 
+  // Of hashes whose fields expire, of which no server reads both forms. Found out by trying.
+  rdb::Dialect dialect = rdb::Dialect::redis;
   std::optional<std::int64_t> selected_db;  // there; unknown: none was selected yet
 
  private:

@@ -29,11 +29,12 @@ void put_place_in_history(const SnapshotSource& source, Snapshot::Use use, rdb::
 
 }  // namespace
 
-Snapshot::Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink, rdb::Dialect dialect)
+Snapshot::Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink,
+                   std::optional<rdb::Dialect> of_replica)
     : source_(source),
       use_(use),
       sink_(std::move(sink)),
-      dialect_(dialect),
+      dialect_(of_replica.value_or(source.server.settings.dialect())),
       walk_(number, source.server.databases, source.server.changes_data, source.server.lazy_free,
             [this](int database, const Record& record) { put(database, record); }) {
   begin();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "kv/rdb/encoded.hpp"
 #include "kv/rdb/format.hpp"
@@ -33,10 +34,9 @@ class Snapshot {
   enum class Use : std::uint8_t { file, append_only_base, replica, functions };
 
   Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink,
-           rdb::Dialect dialect = rdb::Dialect::redis);
+           std::optional<rdb::Dialect> of_replica = std::nullopt);
 
-  // Encodes a few more records; returns false once the
-  // sink has everything.
+  // Encodes a few more records; returns false once the sink has everything.
   bool step();
 
   // Memory that is in use only because of the snapshot: what is encoded and has not gone to the sink, and the

@@ -14,11 +14,11 @@ constexpr std::size_t checksum_size = 8;
 
 }  // namespace
 
-std::string seal(const Encoded& encoded) {
+std::string seal(const Encoded& encoded, int version) {
   std::string payload;
   encoded.finish(Compression::lzf, payload);
-  payload.push_back(static_cast<char>(version_written & 0xff));
-  payload.push_back(static_cast<char>(version_written >> 8));
+  payload.push_back(static_cast<char>(version & 0xff));
+  payload.push_back(static_cast<char>(version >> 8));
   const std::uint64_t sum = checksum(0, payload);
   char bytes[checksum_size];
   std::memcpy(bytes, &sum, sizeof bytes);
@@ -41,11 +41,12 @@ std::optional<std::string_view> unseal(std::string_view payload) {
   return held;
 }
 
-std::string dump(const Value& value) {
+std::string dump(const Value& value, Dialect dialect) {
   Encoded encoded;
-  encoded.put_type(type_of(value));
-  put_value(encoded, value);
-  return seal(encoded);
+  const ValueType type = type_of(value, dialect);
+  encoded.put_type(type);
+  put_value(encoded, value, dialect);
+  return seal(encoded, type == ValueType::hash_of_valkey ? first_of_valkey : version_written);
 }
 
 std::expected<Value, Error> restore(std::string_view unsealed, const Limits& limits,
@@ -66,7 +67,7 @@ std::string dump_functions(const std::vector<std::string_view>& texts) {
     encoded.put_opcode(Opcode::function);
     encoded.put_text(text);
   }
-  return seal(encoded);
+  return seal(encoded, version_written);
 }
 
 std::expected<std::vector<std::string>, std::string> restore_functions(std::string_view unsealed,

@@ -15,11 +15,11 @@
 namespace weir::kv::rdb {
 
 // Appends the version and checksum to the encoded value.
-std::string seal(const Encoded& encoded);
+std::string seal(const Encoded& encoded, int version);
 // The payload without them; nothing if the version is unknown or the checksum is wrong.
 std::optional<std::string_view> unseal(std::string_view payload);
 
-std::string dump(const Value& value);
+std::string dump(const Value& value, Dialect dialect = Dialect::redis);
 // `unsealed` comes from unseal(). `decompressed_most` limits the total size of decompressed texts.
 std::expected<Value, Error> restore(std::string_view unsealed, const Limits& limits,
                                     std::uint64_t decompressed_most);

@@ -26,6 +26,7 @@ constexpr std::array new_users_channels{"allchannels"sv, "resetchannels"sv};
 constexpr std::array providers{"auto"sv, "weir"sv, "system"sv};
 constexpr std::array permissions{"no"sv, "yes"sv, "local"sv};
 constexpr std::array fsyncs{"always"sv, "everysec"sv, "no"sv};
+constexpr std::array dialects{"redis"sv, "valkey"sv};
 constexpr std::array levels{"debug"sv, "verbose"sv, "notice"sv, "warning"sv};
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
@@ -254,6 +255,11 @@ const std::array specs{
                 guarded,
                 {},
                 "snapshot file, in --dir; read at the start (dump.rdb)"},
+    SettingSpec{"rdb-dialect",
+                ChoiceSetting{&S::rdb_dialect, dialects},
+                run,
+                {},
+                "whose form hashes with expiring fields have in files and DUMP: redis, valkey (redis)"},
     SettingSpec{"rdbcompression", BoolSetting{&S::rdbcompression}},
     SettingSpec{"rdbchecksum", BoolSetting{&S::rdbchecksum}, start},
     SettingSpec{"stop-writes-on-bgsave-error",

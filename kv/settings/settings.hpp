@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kv/rdb/format.hpp"
 #include "kv/settings/save_points.hpp"
 #include "kv/settings/setting_spec.hpp"
 
@@ -123,6 +124,8 @@ struct Settings {
   std::string save;  // save points in the form that read_save_points() reads
   bool save_given = false;
   std::string dbfilename = "dump.rdb";
+  int rdb_dialect = 0;  // of snapshots in files and of DUMP
+  rdb::Dialect dialect() const { return rdb_dialect == 1 ? rdb::Dialect::valkey : rdb::Dialect::redis; }
   bool rdbcompression = true, rdbchecksum = true, stop_writes_on_bgsave_error = true;
   int protected_configs = 0;  // changeable at run time: no, yes, local
   // Replicas of this server.

@@ -156,6 +156,21 @@ TEST_F(LaterVersions, hscan_leaves_values_out) {
   });
 }
 
+TEST_F(LaterVersions, dump_has_the_form_that_rdb_dialect_names) {
+  say("HSET h f 1 g 2");
+  say("HPEXPIREAT h 60000000000000 FIELDS 1 f");
+  for (const auto& [dialect, type, version] : {std::tuple("redis", 24, 10), std::tuple("valkey", 22, 80)}) {
+    EXPECT_EQ(client.call({"CONFIG", "SET", "rdb-dialect", dialect}), "+OK\r\n");
+    std::string payload = client.call({"DUMP", "h"});
+    payload = payload.substr(payload.find('\n') + 1);
+    EXPECT_EQ(payload[0], type);
+    EXPECT_EQ(payload[payload.size() - 12], version);
+    EXPECT_EQ(client.call({"RESTORE", "again", "0", payload.substr(0, payload.size() - 2), "REPLACE"}),
+              "+OK\r\n");
+    EXPECT_EQ(say("HPEXPIRETIME again FIELDS 2 f g"), "*2 :60000000000000 :-1");
+  }
+}
+
 TEST_F(LaterVersions, xread_returns_the_last_entry) {
   const std::string first = "XADD s 1-0 a 1";
   const std::string second = "XADD s 2-0 b 2";

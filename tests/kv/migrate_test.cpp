@@ -160,6 +160,29 @@ TEST_F(Migrate, keeps_what_the_target_refuses) {
   EXPECT_EQ(told(), "DEL a; DEL c");
 }
 
+// Redis 8 and Valkey 9 refuse each other's form of it, and no request tells which one a server reads.
+TEST_F(Migrate, sends_hashes_with_expiring_fields_in_the_form_of_the_target) {
+  for (const char* key : {"a", "b"}) {
+    client.call({"HSET", key, "f", "1", "g", "2"});
+    client.call({"HPEXPIREAT", key, "60000000000000", "FIELDS", "1", "f"});
+  }
+  client.call({"SET", "c", "v"});
+  told();
+  const auto is_of_valkey = [](const std::string& payload) { return payload[0] == 22; };
+  target.answers([&](const Words& words) {
+    const bool hash = words[0] == "RESTORE" && words[1] != "c";
+    return hash && !is_of_valkey(words[3]) ? "-ERR Bad data format\r\n" : ok;
+  });
+  EXPECT_EQ(client.call(to_target({"", "0", "5000", "KEYS", "a", "b", "c"})), ok);
+  EXPECT_EQ(told(), "DEL c; DEL a; DEL b");
+  const std::string payload = target.requests().back()[3];
+  EXPECT_EQ(payload[payload.size() - 10], 80) << "the version of the format";
+  target.answers([](const Words& words) { return words[0] == "RESTORE" ? "-ERR Bad data format\r\n" : ok; });
+  client.call({"SET", "c", "v"});
+  EXPECT_EQ(client.call(to_target({"c", "0", "5000"})),
+            "-ERR Target instance replied with error: ERR Bad data format\r\n");
+}
+
 TEST_F(Migrate, sends_no_key_before_it_is_let_in_and_in_the_right_database) {
   client.call({"SET", "k", "v"});
   for (const char* refused : {"AUTH", "SELECT"}) {
