@@ -1,4 +1,4 @@
-// Which CPUs the server's thread runs on: "0-6:2,9" as server-cpulist says it.
+// Which CPUs a thread runs on: "0-6:2,9" as server-cpulist and bio-cpulist say it.
 #pragma once
 
 #include <optional>

@@ -205,7 +205,7 @@ _weir_program() {
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
       --rdma-tls-port --rdma-provider --rdma-required --metrics-port --metrics-bind --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
-      --proto-max-bulk-len --databases --maxmemory --maxmemory-clients --maxmemory-policy --busy-reply-threshold --lua-memory-limit --server-cpulist --rdb-dialect --shutdown-timeout --logfile --loglevel --pidfile --dir --daemonize
+      --proto-max-bulk-len --databases --maxmemory --maxmemory-clients --maxmemory-policy --busy-reply-threshold --lua-memory-limit --server-cpulist --bio-cpulist --shutdown-timeout --logfile --loglevel --pidfile --dir --daemonize
       --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs --appendonly --appendfsync --appendfilename --appenddirname
       --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period --min-replicas-to-write --min-replicas-max-lag

@@ -230,7 +230,7 @@ complete -c weir-benchmark -l rdma-tls-port -x -d 'port for TLS over RDMA'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
 for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
-        rdma-tls-port metrics-port metrics-bind idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory maxmemory-clients busy-reply-threshold lua-memory-limit server-cpulist rdb-dialect shutdown-timeout unixsocketperm save dbfilename \
+        rdma-tls-port metrics-port metrics-bind idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory maxmemory-clients busy-reply-threshold lua-memory-limit server-cpulist bio-cpulist shutdown-timeout unixsocketperm save dbfilename \
         repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period min-replicas-to-write min-replicas-max-lag replicaof masteruser masterauth \
         appendfilename appenddirname cluster-gateway cluster-gateway-timeout cluster-gateway-own-links cluster-gateway-own-links-per-user
     complete -c weir-server -l $option -x

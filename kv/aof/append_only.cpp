@@ -20,7 +20,7 @@ constexpr std::int64_t retry_after_ms = 5000;
 }
 
 AppendOnly::AppendOnly(ServerParts& server, const Disk& disk)
-    : server_(server), writer_(server.io, disk), timer_(server.io) {
+    : server_(server), writer_(server.io, disk, server.settings.bio_cpulist), timer_(server.io) {
   writer_.on_synced = [this] { server_.handle([this] { after_sync(); }); };
 }
 
@@ -193,9 +193,12 @@ AppendOnly::Done AppendOnly::switch_file() {
 
 SnapshotFile::Choice AppendOnly::base_choice() const {
   const Settings& settings = server_.settings;
-  return {files_->folder().path(), files_->next_base(),
-          settings.rdbcompression ? rdb::Compression::lzf : rdb::Compression::none, settings.rdbchecksum,
-          server_.surroundings.disk};
+  return {files_->folder().path(),
+          files_->next_base(),
+          settings.rdbcompression ? rdb::Compression::lzf : rdb::Compression::none,
+          settings.rdbchecksum,
+          server_.surroundings.disk,
+          settings.bio_cpulist};
 }
 
 std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "kv/cpu_list.hpp"
+
 namespace weir::kv::aof {
 
 namespace {
@@ -17,9 +19,11 @@ constexpr std::size_t most_waiting = std::size_t{64} << 20;
 constexpr std::size_t kept_capacity = std::size_t{1} << 20;
 
 // False: the system gives no thread now, and the server has to wait for the disk itself.
-bool has_thread(std::unique_ptr<asio::thread_pool>& pool) {
+bool has_thread(std::unique_ptr<asio::thread_pool>& pool, const std::string& cpus) {
   try {
-    if (pool == nullptr) pool = std::make_unique<asio::thread_pool>(1);
+    if (pool != nullptr) return true;
+    pool = std::make_unique<asio::thread_pool>(1);
+    if (!cpus.empty()) asio::post(*pool, [cpus] { static_cast<void>(run_on_cpus(cpus)); });
     return true;
   } catch (const std::system_error&) {
     return false;
@@ -27,8 +31,8 @@ bool has_thread(std::unique_ptr<asio::thread_pool>& pool) {
 }
 }  // namespace
 
-LogWriter::LogWriter(asio::io_context& io, Disk disk)
-    : io_(io), disk_(std::move(disk)), self_(std::make_shared<LogWriter*>(this)) {}
+LogWriter::LogWriter(asio::io_context& io, Disk disk, std::string cpus)
+    : io_(io), disk_(std::move(disk)), cpus_(std::move(cpus)), self_(std::make_shared<LogWriter*>(this)) {}
 
 LogWriter::~LogWriter() {
   end();
@@ -132,7 +136,7 @@ void LogWriter::sync_there() {
       if (*self != nullptr) (*self)->synced(position, error);
     });
   };
-  has_thread(thread_) ? asio::post(*thread_, std::move(work)) : work();
+  has_thread(thread_, cpus_) ? asio::post(*thread_, std::move(work)) : work();
 }
 
 void LogWriter::synced(std::uint64_t position, int error) {

@@ -36,7 +36,8 @@ enum class Sync : int { always, everysec, no };
 
 class LogWriter final : public EffectListener {
  public:
-  LogWriter(asio::io_context& io, Disk disk);
+  // `cpus`: for the syncing thread; empty: those of the caller.
+  LogWriter(asio::io_context& io, Disk disk, std::string cpus = {});
   ~LogWriter() override;
 
   // Continues in a file that holds `size` bytes. No bytes may be gathered, because they belong in the
@@ -86,6 +87,7 @@ class LogWriter final : public EffectListener {
 
   asio::io_context& io_;
   Disk disk_;
+  const std::string cpus_;
   std::shared_ptr<OwnedFd> file_;  // shared with a running sync
   std::string gathered_;
   int db_ = -1;  // database of the file's next request; -1: select one first

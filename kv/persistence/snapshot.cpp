@@ -107,7 +107,18 @@ void Snapshot::hand_over() {
   chunk_.reserve(chunk_size + chunk_size / 8);
 }
 
+// A means of tests: it makes snapshots of a few keys last.
+bool Snapshot::rests() const {
+  const std::int64_t delay_us = source_.server.settings.rdb_key_save_delay_us;
+  if (delay_us <= 0) return false;
+  const double passed_us =
+      static_cast<double>(cycles_now() - began_cycles_) / source_.server.cycle_rate.per_us();
+  return keys_done_ < keys_at_first_ &&
+         passed_us < static_cast<double>(keys_done_) * static_cast<double>(delay_us);
+}
+
 bool Snapshot::step() {
+  if (rests()) return true;
   if (use_ != Use::functions && walk_.step()) return true;
   if (!chunk_.empty()) hand_over();
   return false;

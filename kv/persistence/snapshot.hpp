@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 
+#include "kv/counting/cycles.hpp"
 #include "kv/rdb/encoded.hpp"
 #include "kv/rdb/format.hpp"
 #include "kv/store/snapshot_walk.hpp"
@@ -36,7 +37,8 @@ class Snapshot {
   Snapshot(SnapshotSource source, std::uint32_t number, Use use, Sink sink,
            std::optional<rdb::Dialect> of_replica = std::nullopt);
 
-  // Encodes a few more records; returns false once the sink has everything.
+  // Encodes a few more records, or none while rdb-key-save-delay keeps it waiting; returns false once the
+  // sink has everything.
   bool step();
 
   // Memory that is in use only because of the snapshot: what is encoded and has not gone to the sink, and the
@@ -49,6 +51,7 @@ class Snapshot {
   static constexpr std::size_t chunk_size = 256 * 1024;
 
   void begin();
+  bool rests() const;
   void put(int database, const Record& record);
   void hand_over();
 
@@ -61,6 +64,7 @@ class Snapshot {
   std::uint64_t keys_done_ = 0;
   std::uint64_t keys_at_first_ = 0;
   std::size_t bytes_a_key_ = 0;  // on average, at first
+  std::uint64_t began_cycles_ = cycles_now();
   SnapshotWalk walk_;
 };
 

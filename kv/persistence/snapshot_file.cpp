@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "kv/cpu_list.hpp"
 #include "kv/rdb/checksum.hpp"
 #include "kv/text/heap.hpp"
 
@@ -175,6 +176,7 @@ SnapshotFile::Outcome SnapshotFile::put_in_place(int fd) {
 }
 
 void SnapshotFile::work() {
+  if (!choice_.cpus.empty()) static_cast<void>(run_on_cpus(choice_.cpus));  // without, it is only elsewhere
   Outcome outcome;
   const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) {

@@ -30,6 +30,7 @@ class SnapshotFile {
     rdb::Compression compression;
     bool with_checksum;
     Disk disk;
+    std::string cpus;  // for its thread; empty: those of the caller
   };
   using Outcome = std::expected<void, std::string>;
 

@@ -23,9 +23,12 @@ Snapshots::Snapshots(SnapshotSource source, ServerWhole& whole)
 
 SnapshotFile::Choice Snapshots::choice() const {
   const Settings& settings = server_.settings;
-  return {settings.dir, settings.dbfilename,
-          settings.rdbcompression ? rdb::Compression::lzf : rdb::Compression::none, settings.rdbchecksum,
-          server_.surroundings.disk};
+  return {settings.dir,
+          settings.dbfilename,
+          settings.rdbcompression ? rdb::Compression::lzf : rdb::Compression::none,
+          settings.rdbchecksum,
+          server_.surroundings.disk,
+          settings.bio_cpulist};
 }
 
 Snapshots::Outcome Snapshots::save() {

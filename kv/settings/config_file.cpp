@@ -79,6 +79,9 @@ class ConfigReading {
     if (words->size() == 2 && strcasecmp(words->front().c_str(), "include") == 0) return include((*words)[1]);
     if (strcasecmp(words->front().c_str(), "user") == 0)
       return add_user_line(settings_, std::span(*words).subspan(1));
+    if (strcasecmp(words->front().c_str(), "rename-command") == 0)
+      return std::unexpected(
+          "commands keep their names here; ACL rules refuse them to users: user default -flushall");
     if (strcasecmp(words->front().c_str(), "loadmodule") == 0)
       return apply_module_line(settings_, std::span(*words).subspan(1));
     const SettingSpec* spec = find_setting(words->front());
@@ -120,15 +123,16 @@ class ConfigReading {
 
 std::expected<void, std::string> apply_module_line(Settings& settings, std::span<const std::string> words) {
   if (words.empty()) return std::unexpected("wrong number of arguments");
-  if (file_of(words[0]) != "valkey-rdma.so")
+  const std::string_view module = file_of(words[0]);
+  if (module != "valkey-rdma.so" && module != "redis-rdma.so")
     return std::unexpected("this server loads no modules; it has only RDMA (valkey-rdma.so) built in");
   for (const std::string& word : words.subspan(1)) {
     const std::size_t middle = word.find('=');
     const std::string_view name = std::string_view(word).substr(0, middle);
     const auto known = std::ranges::find(parameters, name, &Parameter::name);
     if (middle == std::string::npos || known == parameters.end())
-      return std::unexpected("valkey-rdma.so takes bind=, port=, rx-size= and completion-vector=, not " +
-                             word);
+      return std::unexpected(std::string(module) +
+                             " takes bind=, port=, rx-size= and completion-vector=, not " + word);
     const std::array value{word.substr(middle + 1)};
     if (auto done = assign_setting(settings, *find_setting(known->setting), value); !done) return done;
   }

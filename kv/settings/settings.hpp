@@ -118,6 +118,7 @@ struct Settings {
   int loglevel = 2;  // debug, verbose, notice, warning
   bool daemonize = false;
   std::string server_cpulist;            // empty: the system chooses
+  std::string bio_cpulist;               // for the threads that write and sync files; empty: the same
   std::int64_t shutdown_timeout_s = 10;  // 0: does not wait for replicas
   int enable_debug_command = 0;          // no, yes, local
   // Snapshots.
@@ -126,6 +127,7 @@ struct Settings {
   std::string dbfilename = "dump.rdb";
   int rdb_dialect = 0;  // of snapshots in files and of DUMP
   rdb::Dialect dialect() const { return rdb_dialect == 1 ? rdb::Dialect::valkey : rdb::Dialect::redis; }
+  std::int64_t rdb_key_save_delay_us = 0;
   bool rdbcompression = true, rdbchecksum = true, stop_writes_on_bgsave_error = true;
   int protected_configs = 0;  // changeable at run time: no, yes, local
   // Replicas of this server.

@@ -124,6 +124,12 @@ TEST(ConfigFile, refuses_what_asks_for_a_missing_feature_and_says_why) {
       {"socket-mark-id 0", "it loads"},
       {"primaryauth secret", "it loads"},
       {"server_cpulist 0-2:2,4", "it loads"},
+      {"bio_cpulist 1", "it loads"},
+      {"bio-cpulist x", "argument must be a list of CPUs such as 0-2,4"},
+      {"enable-module-command yes", "it loads"},
+      {"rename-command FLUSHALL \"\"",
+       "commands keep their names here; ACL rules refuse them to users: user default -flushall"},
+      {"rdb-dialect valkey", "it loads"},
       {"server-cpulist 2-0", "argument must be a list of CPUs such as 0-2,4"},
       {"server-cpulist 0,", "argument must be a list of CPUs such as 0-2,4"},
       {"server-cpulist 0-5000", "argument must be a list of CPUs such as 0-2,4"},
@@ -140,6 +146,7 @@ TEST(ConfigFile, turns_rdma_on_as_valkeys_module_does) {
   EXPECT_EQ(settings.rdma_port, 6380);
   EXPECT_EQ(settings.rdma_rx_size, 2 << 20);
   EXPECT_EQ(settings.rdma_comp_vector, 3);
+  EXPECT_EQ(reason_of("loadmodule /opt/redis-rdma.so port=6380"), "it loads");
   EXPECT_EQ(reason_of("loadmodule valkey-search.so"),
             "this server loads no modules; it has only RDMA (valkey-rdma.so) built in");
   EXPECT_EQ(reason_of("loadmodule valkey-rdma.so depth=5"),
