@@ -15,6 +15,7 @@
 #include "kv/commands/help.hpp"
 #include "kv/endpoints/listeners.hpp"
 #include "kv/endpoints/transports.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/settings/config_rewrite.hpp"
 #include "kv/settings/options.hpp"
 #include "kv/settings/replaced_file.hpp"
@@ -148,6 +149,7 @@ void config_set(const Call& call) {
 
 void config_resetstat(const Call& call) {
   call.server.stats = Stats();
+  call.server.replication->replicas().reset_counts();
   call.reply.ok();
 }
 

@@ -90,6 +90,7 @@ class Replicas {
   // repl-backlog-size because a replica is behind.
   std::size_t memory() const;
 
+  void reset_counts() { full_syncs_ = partial_syncs_ = refused_partial_syncs_ = 0; }
   std::uint64_t full_syncs() const { return full_syncs_; }
   std::uint64_t partial_syncs() const { return partial_syncs_; }
   std::uint64_t refused_partial_syncs() const { return refused_partial_syncs_; }

@@ -84,6 +84,13 @@ TEST(FollowingServer, gets_values_larger_than_what_may_wait_for_it) {
   EXPECT_EQ(state_seen(replicas), state_seen(primarys));
 }
 
+TEST(FollowingServer, counts_synchronisations_until_the_counts_are_reset) {
+  Pair servers;
+  EXPECT_EQ(fact(servers.primarys, "stats", "sync_full"), "1");
+  servers.primarys.call({"CONFIG", "RESETSTAT"});
+  EXPECT_EQ(fact(servers.primarys, "stats", "sync_full"), "0");
+}
+
 TEST(FollowingServer, leaves_expired_keys_to_the_primary) {
   Pair servers;
   servers.primarys.call({"SET", "k", "5", "PX", "1000"});
