@@ -243,6 +243,8 @@ bool Coordinator::wait_for_baton(ThreadRecord& thread) {
       next_look = Real::now() + pause;
     }
     if (Real::now() - since < thread_limit) continue;
+    const pid_t tid = number_of(thread);
+    if (tid != 0 && Processes::is_starved(pids_[process], tid, thread_limit)) continue;
     result_.ended_because = fmt::format(
         "{} has run for {} s of real time without a call that waits; it computes, or spins on memory, or "
         "sleeps in a "
@@ -252,12 +254,18 @@ bool Coordinator::wait_for_baton(ThreadRecord& thread) {
   }
 }
 
-Coordinator::Held Coordinator::hold(const ThreadRecord& thread) const {
+// As this process numbers it; 0: it is not known yet.
+pid_t Coordinator::number_of(const ThreadRecord& thread) const {
   const pid_t pid = pids_[process_of(thread)];
-  if (pid <= 0) return {};
+  if (pid <= 0) return 0;
   const std::int32_t inside = read_once(thread.tid);
   const bool is_first = static_cast<std::uint32_t>(inside) == arena_.processes[process_of(thread)].pid.load();
-  const pid_t tid = is_first ? pid : Processes::thread_of(pid, inside);
+  return is_first ? pid : Processes::thread_of(pid, inside);
+}
+
+Coordinator::Held Coordinator::hold(const ThreadRecord& thread) const {
+  const pid_t pid = pids_[process_of(thread)];
+  const pid_t tid = number_of(thread);
   if (tid == 0) return {};
   Held held{.call = KernelWait::prove(pid, tid), .loop = nullptr};
   if (!held) held.loop = MemorySpin::prove(pid, tid);

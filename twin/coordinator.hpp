@@ -72,6 +72,7 @@ class Coordinator {
   bool wait_for_baton(link::fabric::ThreadRecord& thread);
   void after(link::fabric::ThreadRecord& thread);
   void stop_for_debugger();
+  pid_t number_of(const link::fabric::ThreadRecord& thread) const;
   Held hold(const link::fabric::ThreadRecord& thread) const;
   bool look_at_kernel(Ticks at);
   bool waits_unasked(link::fabric::ThreadRecord& thread);

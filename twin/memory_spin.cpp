@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -128,13 +129,16 @@ class Stepped {
   pid_t process_, thread_;
 };
 
-// The number of steps after which registers recur; 0: they do not.
+// The number of steps after which registers recur; 0: they do not, or the machine is too busy to tell in a
+// moment. Then the thread, which may only be waiting for the processor, goes on, and is looked at later.
 unsigned find_period(Stepped& thread) {
+  constexpr std::chrono::milliseconds moment{250};
+  const auto until = std::chrono::steady_clock::now() + moment;
   const std::uint64_t begin = thread.instruction();
   const auto first = thread.state();
   if (!first) return 0;
   for (unsigned steps = 1; steps <= max_period; ++steps) {
-    if (!thread.step()) return 0;
+    if (!thread.step() || std::chrono::steady_clock::now() > until) return 0;
     if (thread.instruction() != begin) continue;
     const auto now = thread.state();
     if (now && *now == *first) return steps;

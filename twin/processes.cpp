@@ -137,6 +137,16 @@ bool Processes::has_ended(pid_t pid) {
   return state == "X" || (state == "Z" && threads <= 1);
 }
 
+bool Processes::is_starved(pid_t process, pid_t thread, std::chrono::seconds limit) {
+  const std::string place = "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread);
+  std::ifstream times(place + "/schedstat"), stat(place + "/stat");
+  std::int64_t used_ns = 0;
+  std::string line;
+  if (!(times >> used_ns) || !std::getline(stat, line)) return false;
+  const auto state = line.rfind(") ") + 2;
+  return state < line.size() && line[state] == 'R' && std::chrono::nanoseconds(used_ns) < limit;
+}
+
 void Processes::become(const Scenario& scenario, std::uint32_t number) {
   const Program& program = scenario.programs[number];
   hosts::set_host_variables(options_.folder + "/hosts", program.host);

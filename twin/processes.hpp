@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <expected>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ class Processes {
   // Those of the hosts, by the numbers that they have there; 0: it is not found.
   pid_t number_of(std::uint32_t inside) const;
   static pid_t thread_of(pid_t process, std::int32_t inside);
+  // Whether it runs or waits for a processor, and has had less of one than that.
+  static bool is_starved(pid_t process, pid_t thread, std::chrono::seconds limit);
   // Also if its parent has not heard of it yet.
   static bool has_ended(pid_t pid);
   std::string output(std::uint32_t program) const;
