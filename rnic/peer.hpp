@@ -212,6 +212,8 @@ class HostPort {
   virtual std::size_t packets_in_run(const PacketRoute&) { return 1; }
   // Nothing of several packets that left in a run arrived there, again and again: they leave one by one now.
   virtual void runs_are_lost(const PacketRoute&) {}
+  // Nothing comes back from there, for long (packet/requester.hpp, is_unanswered).
+  virtual void path_is_silent(const PacketRoute&, Qpn /*to*/) {}
   // Whether packets from other hosts have arrived that nobody has taken.
   virtual bool packets_wait() { return false; }
   // Hands over the packets that have arrived, in this thread; returns at once if there are none.

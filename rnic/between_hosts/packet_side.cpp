@@ -281,6 +281,7 @@ void PacketSide::resume(Turn turn) {
   packet::Requester& requester = *path_->requester;
   requester.on_time(qp_.nic.host.now_ns());
   if (path_->window->runs.gave_up()) qp_.nic.host.runs_are_lost(path_->route);
+  if (requester.is_unanswered()) qp_.nic.host.path_is_silent(path_->route, path_->remote);
   if (turn == Turn::yes) requester.begin_turn();
   execute();
 }

@@ -98,8 +98,12 @@ class Requester {
   Psn next_psn() const { return next_; }
   const RequesterCounts& counts() const { return counts_; }
   std::uint64_t round_trip_ns() const { return smoothed_rtt_ns_; }
+  // Several probes in a row went unanswered, or a timeout: the peer is gone or stopped, or nothing passes
+  // there.
+  bool is_unanswered() const { return !failed_ && (probes_ >= unanswered_probes || retries_ != 0); }
 
  private:
+  static constexpr std::uint32_t unanswered_probes = 3;
   // How the answer to a WQE looks.
   enum class Answer : std::uint8_t { acknowledgement, data, atomic, none };
   // A WQE that has begun and is not complete.

@@ -52,6 +52,9 @@ class Nic final : public HostPort {
     if (on_packets) on_packets(route, runs);
   }
   std::size_t packets_in_run(const PacketRoute&) override { return 64; }
+  void path_is_silent(const PacketRoute& route, Qpn to) override {
+    if (on_silence) on_silence(route, to);
+  }
   void receive_packets(const PacketSink& sink) override {
     if (on_look) on_look(sink);
   }
@@ -80,6 +83,8 @@ class Nic final : public HostPort {
   Gid foreign{};  // an address of another host
   // What it sends to other hosts; by default that is lost.
   std::function<void(const PacketRoute&, std::span<const PacketRun>)> on_packets;
+  // A requester's probes go unanswered.
+  std::function<void(const PacketRoute&, Qpn)> on_silence;
   // What has arrived when it looks for packets; by default nothing.
   std::function<void(const PacketSink&)> on_look;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
