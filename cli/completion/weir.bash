@@ -55,13 +55,13 @@ _weir_run() {
   elif [[ $word != -* || $previous == -- ]]; then
     mapfile -t COMPREPLY < <(compgen -c -- "$word")
   elif [[ $program == seeds ]]; then
-    _weir_choose "-- --from --timeout --weak --json --devices --name --gid --mtu --share-memory --no-process-vm --packets --spin
+    _weir_choose "-- --from --timeout --weak --json --devices --name --gid --mtu --share-memory --no-process-vm --packets --carrier --spin
       --sockets --sockets-peers --rsockets --check --suppressions --lib-dir --help"
   elif [[ $program == trace ]]; then
-    _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm --packets --spin
+    _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm --packets --carrier --spin
       --host --fabric --faults --fault --sockets --sockets-peers --rsockets --check --weak --json --suppressions --lib-dir --help"
   else
-    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --spin --host --fabric --faults --fault --sockets --sockets-peers --rsockets
+    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --packets --carrier --spin --host --fabric --faults --fault --sockets --sockets-peers --rsockets
       --check --weak --json --suppressions --lib-dir --help"
   fi
 }

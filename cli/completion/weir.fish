@@ -49,6 +49,7 @@ complete -c weir -n '__fish_seen_subcommand_from run trace' -l gid -x -d 'addres
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l share-memory -d 'make large allocations shared'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l no-process-vm -d 'do without process_vm_*'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l packets -d 'send packets within this host, too'
+complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l carrier -x -a 'udp tcp auto' -d 'what carries packets to other hosts'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l spin -x -d 'microseconds to look before a sleep'
 complete -c weir -r -n '__fish_seen_subcommand_from run trace' -l faults -d 'file of faults'
 complete -c weir -x -n '__fish_seen_subcommand_from run trace' -l fault -d 'one fault'

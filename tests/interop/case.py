@@ -14,7 +14,7 @@ FRAMEWORKS_THAT_POLL = ("ucx_perftest", "fi_pingpong", "mpirun", "gloo_allreduce
 @dataclasses.dataclass
 class Case:
     name: str
-    how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed, disturbed
+    how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed, disturbed, cut
     server: list                 # the command; with how="alone" the only one,
                                  # between hosts at the client's end
     client: list = None
@@ -34,6 +34,8 @@ class Case:
     around_server: list = None   # the server's launcher, if it differs
     between_hosts: str = ""      # the ends are in two network namespaces, and {host} is the server's address there of this
                                  # kind (two_namespaces.ADDRESSES)
+    behind_nat: bool = False     # with between_hosts: a masquerading router hides the client (two_namespaces.NatNamespaces)
+    udp_dropped: bool = False    # with between_hosts: no UDP packet arrives. With how="cut" they stop in the middle of the work
     one_host: bool = False       # with between_hosts: both ends are at the server's
     user: str = ""               # the user who runs both ends; needs root
     two_users: bool = False      # each end runs as its own user with its own runtime folder; needs root

@@ -30,6 +30,7 @@ SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 READY_S = 60     # all of these are generous: a machine may have no processor to spare for a while
 USERS = {"server": "64101", "client": "64102"}  # need not exist on the machine
 WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
+CUT_S = 0.2
 NOTICE_S = 60  # limit for a program to end after its partner was killed
 
 
@@ -46,7 +47,11 @@ class Run:
 
     def __init__(self, build, case):
         self.build, self.case, self.programs = build, case, []
-        self.namespaces = two_namespaces.TwoNamespaces() if case.between_hosts else None
+        made = two_namespaces.NatNamespaces if case.behind_nat else two_namespaces.TwoNamespaces
+        self.namespaces = made() if case.between_hosts else None
+        self.addresses = two_namespaces.BEHIND_NAT if case.behind_nat else two_namespaces.ADDRESSES.get(case.between_hosts)
+        if case.udp_dropped:
+            self.namespaces.drop_udp()
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-", dir="/dev/shm" if case.in_shm else None))
         self.runtimes = dict.fromkeys(USERS, self.scratch / "runtime")
         if case.user:
@@ -60,7 +65,7 @@ class Run:
         if case.user or case.two_users:
             build = self.build = copy_for_others(build, self.scratch / "build")
         self.environment = {**os.environ}
-        host = two_namespaces.ADDRESSES[case.between_hosts]["server"] if case.between_hosts else HOST
+        host = self.addresses["server"] if case.between_hosts else HOST
         self.words = {"port": str(free_port()), "host": host, "here": str(HERE), "programs": str(programs_of(build)),
                       "bin": str(build / "bin"), "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy"),
                       "server_namespace": str(self.namespaces.holders["server"].pid) if self.namespaces else ""}
@@ -90,7 +95,7 @@ class Run:
         return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]
 
     def start(self, name, command):
-        own = two_namespaces.ADDRESSES[self.case.between_hosts][self.end_of(name)] if self.case.between_hosts else HOST
+        own = self.addresses[self.end_of(name)] if self.case.between_hosts else HOST
         words = [*self.around(name), *self.prefix, *(word.format(**self.words, own=own) for word in command)]
         print(f"$ {shlex.join(words)}    # {name}", flush=True)
         program = Program(name, words, {**self.environment, "WEIR_RUNTIME_DIR": str(self.runtimes[end_of(name)])})
@@ -274,6 +279,19 @@ def killed(run):
         clear_up(run)
 
 
+def cut(run):
+    """The ends go on by another carrier, and end as if nothing had happened."""
+    server = run.start_server()
+    client = run.start("client", run.case.client)
+    client.wait_until_it_used_cpu(CUT_S, READY_S)
+    run.namespaces.drop_udp()
+    must_succeed(client, run.case.limit_s)
+    must_print(client, run.case.expect)
+    server.kill()
+    server.wait(READY_S)
+    clear_up(run)
+
+
 def disturbed(run):
     """The client must end with an error that it expects; the server of one-sided traffic need not notice."""
     server = run.start_server()
@@ -313,7 +331,7 @@ def main():
     run, problem = Run(arguments.build.resolve(), case), None
     try:
         {"alone": alone, "pair": pair, "served": served, "persistent_server": persistent_server, "killed": killed,
-         "disturbed": disturbed}[case.how](run)
+         "disturbed": disturbed, "cut": cut}[case.how](run)
     except (Failed, Expired) as error:
         problem = str(error)
     finally:

@@ -80,6 +80,8 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
   std::memcpy(way.source.data(), source.gid.raw, sizeof source.gid.raw);
   std::memcpy(way.destination.data(), to.grh.dgid.raw, sizeof to.grh.dgid.raw);
   way.interface = interface_towards(to.grh.dgid, source);
+  // The peer may have dialled us from an address that only a router on the way knows.
+  if (nic.second_carrier() != nullptr && nic.second_carrier()->leads_to(way.destination)) return 0;
   const int error = link::UdpPort::way_to(way);
   if (error != 0 && link::first_time(said))
     link::explain("there is no way to the peer's address from GID " + std::to_string(to.grh.sgid_index) +

@@ -43,6 +43,9 @@ link::Result<NicProcess::Options> options_of_environment() {
   if (!key) return std::unexpected(key.error());
   NicProcess::Options options;
   options.wire_key = *key;
+  const auto carrier = read_carrier(::secure_getenv(carrier_variable));
+  if (!carrier) return std::unexpected(carrier.error());
+  options.carrier = *carrier;
   if (const auto& plan = fault_plan(); !plan)
     return std::unexpected(plan.error());
   else

@@ -1,4 +1,4 @@
-// The NIC's control messages between processes. All but one have the same body: two numbers; some carry a
+// The NIC's control messages between processes. All but two have the same body: two numbers; some carry a
 // descriptor.
 #pragma once
 
@@ -34,7 +34,10 @@ inline constexpr std::uint16_t qp_closed = kick + 12;
 inline constexpr std::uint16_t packet = kick + 13;
 // number: the receiver's QPN, extra: the message that found a receive withheld there
 inline constexpr std::uint16_t withheld = kick + 14;
-inline constexpr std::uint16_t last = withheld;
+// A stream from another host that the sender accepted for us. Its greeting, as it arrived; fd: the
+// connection.
+inline constexpr std::uint16_t stream = kick + 15;
+inline constexpr std::uint16_t last = stream;
 
 struct PassedOn {
   std::array<std::uint8_t, 16> source, destination;

@@ -78,6 +78,7 @@ link::Result<std::unique_ptr<NicProcess>> NicProcess::make(Options options) {
   if (auto attached = nic->attach(std::move(options.directory), std::move(segment_fd), table_fd); !attached)
     return std::unexpected(attached.error());
   if (options.weak) nic->adapter_->set_weak(*options.weak);
+  if (options.carrier) nic->put_carrier_in_front(*options.carrier);
   if (options.faults) nic->put_faults_in_front(std::move(*options.faults));
   return nic;
 }
@@ -95,6 +96,7 @@ NicProcess::NicProcess(link::Mapping segment, link::Mapping table, const Options
 NicProcess::~NicProcess() {
   if (mover_) mover_->stop();
   if (network_) network_->stop();
+  if (carrier_) carrier_->stop();
   link_.reset();
 }
 
@@ -152,10 +154,45 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   return {};
 }
 
+void NicProcess::put_carrier_in_front(const CarrierSetting& setting) {
+  carrier_ = std::make_unique<SecondCarrier>(
+      setting, *network_, *link_, *adapter_,
+      [this](link::Slot slot, link::UniqueFd connection, std::span<const std::byte> greeting) {
+        hand_over(slot, std::move(connection), greeting);
+      },
+      [this](const rnic::PacketRoute& route, std::span<const std::byte> mad) {
+        network_->send_management(route, mad);
+      });
+  packets_ = carrier_.get();
+  network_->leave_through(*carrier_);
+  network_->open_with(
+      {.open = [this] { return carrier_->open(); },
+       .carries = [this](const rnic::PacketRoute& route) { return carrier_->carries(route); }});
+}
+
+// To the process that a stream is for, as a packet that came to us. Without a connection to it there is none
+// to hand over for a moment; a stranger's is dialled no more often than for packets.
+void NicProcess::hand_over(link::Slot slot, link::UniqueFd connection, std::span<const std::byte> greeting) {
+  if (const auto neighbour = link_->connected(slot)) {
+    const int fd = connection.get();
+    (void)neighbour->send(message::stream, greeting, {&fd, 1});
+    return;
+  }
+  const bool may_dial = network_->admission().is_occupied(slot, link::Clock::now()) &&
+                        network_->admission().may_dial(slot, link::Clock::now());
+  if (!may_dial) return segment_.header().counters.count_drop(rnic::Dropped::over_budget);
+  const auto kept = std::make_shared<link::UniqueFd>(std::move(connection));
+  link_->connect_async(slot, connect_limit,
+                       [kept, bytes = std::vector(greeting.begin(), greeting.end())](const auto& neighbour) {
+                         const int fd = kept->get();
+                         if (neighbour) (void)(*neighbour)->send(message::stream, bytes, {&fd, 1});
+                       });
+}
+
 // Before the first packet: no port is open yet.
 void NicProcess::put_faults_in_front(faults::Plan plan) {
   faults_ = std::make_unique<FaultyDevice>(
-      std::move(plan), *network_, *link_,
+      std::move(plan), *packets_, *link_,
       [this](const rnic::PacketDatagram& late) { adapter_->take_packets({&late, 1}); },
       [this](std::uint32_t qpn, std::uint32_t from) { adapter_->withhold_receives(rnic::Qpn(qpn), from); },
       [this](std::chrono::microseconds wait) {
@@ -207,6 +244,7 @@ void NicProcess::leave() {
     faults_->finish();
     report_faults();
   }
+  if (carrier_) carrier_->finish();
   // Only contexts that were ever used: touching the others would allocate their pages.
   adapter_->for_each_used_qp([this](std::uint32_t index) {
     rnic::QpContext& qp = segment_.header().qps[index];
@@ -407,6 +445,10 @@ void NicProcess::notify_neighbours(std::uint16_t kind, std::uint32_t number) {
 void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
   if (received.kind == message::packet && attached_.load(std::memory_order_acquire))
     return take_passed_on(received.body);
+  if (received.kind == message::stream && attached_.load(std::memory_order_acquire)) {
+    if (carrier_ && received.fds.size() == 1) carrier_->adopt(std::move(received.fds[0]), received.body);
+    return;
+  }
   const auto body = message::parse(received.body);
   // The link assigns its slot before the adapter exists, so neighbours may already talk to us. None can
   // know an object of ours yet.

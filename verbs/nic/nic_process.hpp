@@ -23,6 +23,7 @@
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/nic/background_connects.hpp"
+#include "verbs/nic/carrier/second_carrier.hpp"
 #include "verbs/nic/completion_channels.hpp"
 #include "verbs/nic/faulty_device.hpp"
 #include "verbs/nic/group_memberships.hpp"
@@ -51,6 +52,7 @@ class NicProcess final : public rnic::HostPort {
     Tier first = Tier::kernel;   // how to reach neighbours, if it works
     std::size_t segment_bytes = rnic::segment_bytes;
     std::optional<hash::SipKey> wire_key = {};  // as rnic::HostPort::wire_key()
+    std::optional<CarrierSetting> carrier = {};
     std::optional<faults::Plan> faults = {};
     std::optional<rnic::weak::Plan> weak = {};
   };
@@ -64,6 +66,8 @@ class NicProcess final : public rnic::HostPort {
   GroupMemberships& groups() { return *groups_; }
   // nullptr: nothing goes wrong on purpose.
   FaultyDevice* faults() { return faults_.get(); }
+  // nullptr: packets go by UDP alone.
+  SecondCarrier* second_carrier() { return carrier_.get(); }
 
   // Says on standard error what the weak NIC did. It is weak.
   void report_weakness() const;
@@ -93,7 +97,10 @@ class NicProcess final : public rnic::HostPort {
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
   void watch_departures_at(std::uint64_t deadline_ns) override;
-  void event_wanted() override { network_->event_wanted(); }
+  void event_wanted() override {
+    network_->event_wanted();
+    if (carrier_) carrier_->event_wanted();
+  }
   void raise_channel(std::uint32_t channel) override { channels_.raise(channel); }
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
   void receive_withheld(rnic::Qpn, std::uint32_t message) override;
@@ -103,6 +110,9 @@ class NicProcess final : public rnic::HostPort {
     packets_->send(route, runs);
   }
   void runs_are_lost(const rnic::PacketRoute& route) override;
+  void path_is_silent(const rnic::PacketRoute& route, rnic::Qpn to) override {
+    if (carrier_) carrier_->path_is_silent(route, to);
+  }
   bool packets_wait() override { return network_->holds_packets(); }
   std::size_t packets_in_run(const rnic::PacketRoute& route) override {
     return packets_->packets_in_run(route);
@@ -136,7 +146,9 @@ class NicProcess final : public rnic::HostPort {
   NicProcess(link::Mapping segment, link::Mapping table, const Options& options);
   link::Result<void> attach(std::string directory, link::UniqueFd segment_fd, const link::UniqueFd& table_fd);
   link::Result<void> draw_numbers();
+  void put_carrier_in_front(const CarrierSetting& setting);
   void put_faults_in_front(faults::Plan plan);
+  void hand_over(link::Slot slot, link::UniqueFd connection, std::span<const std::byte> greeting);
   rnic::PeerPtr adopt(const link::NeighbourPtr& neighbour);
   void neighbour_gone(const link::NeighbourPtr& neighbour);
   void handle(const link::NeighbourPtr& from, link::Message&& message);
@@ -161,8 +173,9 @@ class NicProcess final : public rnic::HostPort {
   std::unique_ptr<Mover> mover_;
   std::unique_ptr<BackgroundConnects> connects_;
   std::unique_ptr<PacketNetwork> network_;
-  std::unique_ptr<FaultyDevice> faults_;  // in front of network_
-  PacketDevice* packets_ = nullptr;       // one of these two
+  std::unique_ptr<SecondCarrier> carrier_;  // in front of network_
+  std::unique_ptr<FaultyDevice> faults_;    // in front of both
+  PacketDevice* packets_ = nullptr;         // one of these three
   std::unique_ptr<GroupMemberships> groups_;
   std::atomic<bool> attached_ = false;  // adapter_ and self_ are there
   rnic::PeerPtr self_;

@@ -184,6 +184,8 @@ link::Result<void> PacketNetwork::open() {
                                        "packets to other hosts are switched off; unset WEIR_WIRE"});
   auto opened = link::UdpPort::open(wire::roce_port);
   if (!opened) return std::unexpected(opened.error());
+  if (other_way_.open)
+    if (auto also = other_way_.open(); !also) return also;
   auto watched = link_.watch((*opened)->descriptor(), [this] { packets_came(); });
   if (!watched) return watched;
   port_ = std::move(*opened);
@@ -483,6 +485,7 @@ void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<co
 std::unique_ptr<link::PortProbe> PacketNetwork::ask(const rnic::PacketRoute& route,
                                                     std::span<const std::byte> mad) {
   if (FabricPort::of_process() != nullptr) return nullptr;
+  if (other_way_.carries && other_way_.carries(route)) return nullptr;
   auto probe = link::PortProbe::open(
       {.source = route.source, .destination = route.destination, .interface = route.interface});
   if (!probe) return nullptr;

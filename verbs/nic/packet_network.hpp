@@ -62,6 +62,13 @@ class PacketNetwork final : public PacketDevice, private PacketWatch::Port, priv
   // Call before the link ends; afterwards nothing calls us any more.
   void stop();
 
+  // Another way for packets, in front of this one: it opens with the port, or keeps that closed by its error.
+  // A probe of the port at the other end says nothing about what it carries.
+  struct OtherWay {
+    std::function<link::Result<void>()> open;
+    std::function<bool(const rnic::PacketRoute&)> carries;
+  };
+  void open_with(OtherWay way) { other_way_ = std::move(way); }  // before the first open()
   // From now on packets come from other hosts. The error is text to print.
   link::Result<void> open();
   // Likewise for packets from other users' programs, if the kernel can identify their senders. Call once.
@@ -155,6 +162,7 @@ class PacketNetwork final : public PacketDevice, private PacketWatch::Port, priv
   rnic::Adapter& adapter_;
   CompletionChannels& channels_;
   PacketDevice* front_ = this;
+  OtherWay other_way_;
   Admission admission_;
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;

@@ -94,6 +94,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   if (launch.packets) ::setenv("WEIR_PACKETS", "1", 1);
   if (!launch.spin.empty()) ::setenv("WEIR_SPIN", launch.spin.c_str(), 1);
+  if (!launch.carrier.empty()) ::setenv("WEIR_CARRIER", launch.carrier.c_str(), 1);
   if (launch.weak) ::setenv("WEIR_WEAK", weak_words_of(launch).c_str(), 1);
   if (!launch.faults_file.empty())
     ::setenv("WEIR_FAULTS", std::filesystem::absolute(launch.faults_file).c_str(), 1);
@@ -129,6 +130,17 @@ bool is_a_spin(std::string_view words) {
   const char* const end = words.data() + words.size();
   const auto [at, error] = std::from_chars(words.data(), end, us);
   return error == std::errc() && at == end && us <= 1'000'000;
+}
+
+bool is_a_carrier(std::string_view words) {
+  if (words == "udp" || words == "tcp" || words == "auto") return true;
+  const auto colon = words.find(':');
+  if (colon == std::string_view::npos) return false;
+  const auto word = words.substr(0, colon), port = words.substr(colon + 1);
+  std::uint16_t number = 0;
+  const auto [at, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return (word == "tcp" || word == "auto") && error == std::errc() && at == port.data() + port.size() &&
+         number != 0;
 }
 
 // What is wrong with the faults that are asked for; empty: nothing.
@@ -186,6 +198,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--packets", .flag = &packets},
           {.name = "--spin", .value = &spin},
+          {.name = "--carrier", .value = &carrier},
           {.name = "--host", .value = &host},
           {.name = "--fabric", .value = &fabric},
           {.name = "--faults", .value = &faults_file},
@@ -246,6 +259,10 @@ int become(std::string_view subcommand, const Launch& launch) {
                     "--gid wants an IPv4 or IPv6 address, like 10.0.0.1 or fd00::1, not '" + *wrong + "'");
   if (!launch.spin.empty() && !is_a_spin(launch.spin))
     return complain(subcommand, "--spin wants microseconds, 0 to 1000000, not '" + launch.spin + "'");
+  if (!launch.carrier.empty() && !is_a_carrier(launch.carrier))
+    return complain(subcommand,
+                    "--carrier wants udp, tcp or auto, or the last two with a port (tcp:7000), not '" +
+                        launch.carrier + "'");
   if (const std::string wrong = why_faults_cannot_be(launch); !wrong.empty())
     return complain(subcommand, wrong);
   if (const std::string wrong = wrong_check_option(launch); !wrong.empty())

@@ -25,7 +25,7 @@ struct LaunchOption {
 struct Launch {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids, mtu, sockets_peers, faults_file, faults, fabric, host,
-              spin;
+              spin, carrier;
   bool help = false, share_memory = false, no_process_vm = false, packets = false, rsockets = false,
        sockets = false, check = false, weak = false;
   std::string check_words, check_suppressions, json, weak_words;
