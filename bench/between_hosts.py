@@ -18,6 +18,8 @@ CPU 1. What is compared takes turns, --repeat times, and medians are shown. The 
   gets      GET of 16 bytes by weir-benchmark from weir-server, one thread each, beside the same over TCP: rate, median latency, and
             processor time a GET, of both ends
   calls     RPCs of rpc_echo_bench with 128 bytes, and with 1 MiB attached, beside the same over TCP: likewise
+  carriers  WRITE of 1 MiB, SEND of 64 bytes there and back, and 64-byte SENDs in lists of 32, by UDP and by TCP streams (weir run
+            --carrier tcp), beside iperf3
   tensors   fetches of 4 KiB and of 64 MiB (tensor_fetches.py), beside the same over TCP: time, and processor time, of both ends
 
 On the wire of `loss` packets travel one by one, as between NICs: runs that the kernel would hand over whole would be lost whole. For
@@ -308,6 +310,23 @@ class Bench:
             cells = [f"{rate:,.0f}; {p50_us:,.0f} us; {us:.1f} us" for rate, p50_us, us in (tcp, rdma)]
             self.say(" | ".join([name, *cells, f"{rdma[0] / tcp[0]:.2f}; {rdma[2] / tcp[2]:.2f}"]))
 
+    def carriers(self):
+        streams = [*self.weir[:-1], "--carrier", "tcp", "--"]
+        count, seconds = self.arguments.seconds * 2000, self.arguments.seconds
+
+        def small(weir):
+            return self.wire.bandwidth(weir, "ib_send_bw", 64, seconds, lambda end: ["-l", "32"]) / 64
+
+        self.head("", "UDP", "TCP streams", "TCP (iperf3)")
+        tcp, *writes = self.in_turn(lambda: self.wire.tcp(seconds), *(lambda weir=weir: self.wire.transfers(weir, "ib_write_bw", MIB, count)
+                                                                      for weir in (self.weir, streams)))
+        cells = [f"{rate:,.0f}; {ns:.3f}" for rate, ns in (*writes, tcp[:2])]
+        self.say(" | ".join(["WRITE 1 MiB: MB/s; processor of both ends, ns/byte", *cells]))
+        pings = self.in_turn(*(lambda weir=weir: self.wire.latency(weir, "ib_send_lat", 64, turns=20_000)[:2] for weir in (self.weir, streams)))
+        self.say(" | ".join(["SEND 64 bytes, half of a round trip, us (99.9th percentile)", *(f"{us:.1f} ({most:.1f})" for us, most in pings), "-"]))
+        rates = self.in_turn(*(lambda weir=weir: small(weir) for weir in (self.weir, streams)))
+        self.say(" | ".join(["64-byte SENDs in lists of 32, millions a second", *(f"{rate:.2f}" for (rate,) in rates), "-"]))
+
     def tensors(self):
         program = ["/usr/bin/python3", "-B", str(ROOT / "bench/tensor_fetches.py"), str(self.arguments.build.absolute())]
 
@@ -327,7 +346,7 @@ class Bench:
                                  f"{rdma[0] / tcp[0]:.2f}; {rdma[1] / tcp[1]:.2f}"]))
 
 
-TABLES = ("bulk", "raw", "small", "ping", "loss", "senders", "pairs", "connects", "gets", "calls", "tensors")
+TABLES = ("bulk", "raw", "small", "ping", "loss", "senders", "pairs", "connects", "gets", "carriers", "calls", "tensors")
 
 
 def main():
