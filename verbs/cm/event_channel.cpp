@@ -142,7 +142,7 @@ std::vector<EventPtr> EventChannel::withdraw(const Id& id) {
   return withdrawn;
 }
 
-EventPtr EventChannel::withdraw_request(const Id& request, bool keep_last) {
+EventPtr EventChannel::withdraw_request(const rdma_cm_id& request, bool keep_last) {
   const link::NotCancelled whole;
   const std::scoped_lock hold(mutex_);
   const auto found = std::ranges::find_if(queue_, [&](const EventPtr& event) {

@@ -72,7 +72,7 @@ class EventChannel : public rdma_event_channel {
   std::vector<EventPtr> withdraw(const Id& id);
   // Removes and returns the CONNECT_REQUEST of that identifier. Null: it is not queued, or it is the only
   // event and `keep_last`.
-  EventPtr withdraw_request(const Id& request, bool keep_last);
+  EventPtr withdraw_request(const rdma_cm_id& request, bool keep_last);
 
  private:
   explicit EventChannel(int descriptor);
