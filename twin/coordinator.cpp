@@ -204,6 +204,7 @@ void Coordinator::grant(const Turn& turn, Ticks network_next) {
   ThreadRecord& thread = arena_.threads[turn.thread];
   thread.local = std::max(read_once(thread.local), now_);
   thread.horizon = std::min({network_next, turn.next, stop_at_});
+  thread.written_to = read_once(thread.look_at) != no_time ? 1 : 0;
   thread.look_at = no_time;
   thread.worked = 0;
   ++result_.grants;
@@ -327,10 +328,8 @@ void Coordinator::after(ThreadRecord& thread) {
     written_ = arena_.written;
     let_look(arena_, at);
     look_at_kernel(at);
-  }
-  if (arena_.sent != sent_) {
-    sent_ = arena_.sent;
-    let_pollers_look(arena_, at);
+    const bool to_others = std::exchange(sent_, arena_.sent) != arena_.sent;
+    let_pollers_look(arena_, at, to_others ? std::nullopt : std::optional(process_of(thread)));
   }
   if (thread.helper == 0 && thread.worked != 0) {
     progress_ = std::max(progress_, at);

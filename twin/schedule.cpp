@@ -107,9 +107,10 @@ void let_look(Arena& arena, Ticks at) {
   });
 }
 
-void let_pollers_look(Arena& arena, Ticks at) {
+void let_pollers_look(Arena& arena, Ticks at, std::optional<std::uint32_t> process) {
   for_each_waiting(arena, [&](ThreadRecord& thread) {
-    if (thread.wait == Wait::packets) thread.look_at = std::min(thread.look_at, at);
+    if (thread.wait == Wait::packets && (!process || process_of(thread) == *process))
+      thread.look_at = std::min(thread.look_at, at);
   });
 }
 

@@ -35,8 +35,10 @@ void release_pollers(link::fabric::Arena& arena, std::uint32_t thread, link::fab
 
 // Something was written: threads that wait for descriptors look again.
 void let_look(link::fabric::Arena& arena, link::fabric::Ticks at);
-// It was sent to another program: loops that poll completion queues may look at descriptors, too.
-void let_pollers_look(link::fabric::Arena& arena, link::fabric::Ticks at);
+// Loops that poll completion queues may look at descriptors, too. `process`: whose; nullopt: all, since it
+// was sent to another program.
+void let_pollers_look(link::fabric::Arena& arena, link::fabric::Ticks at,
+                      std::optional<std::uint32_t> process);
 
 // Whether packets that change nothing but the process's memory may be given to it later: no thread of it
 // looks at memory, and its NIC's own thread waits.

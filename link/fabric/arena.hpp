@@ -94,6 +94,7 @@ struct alignas(64) ThreadRecord {
   Ticks deadline = no_time;      // the wait ends then
   Ticks ready_at = no_time;      // the wait is over, from then on
   Ticks look_at = no_time;       // descriptors: something was written then
+  std::uint32_t written_to = 0;  // with a grant: something was written meanwhile
   std::uint64_t key = 0;         // address
   std::uint64_t order = 0;       // first come, first served at an address
   std::array<char, 32> what{};   // the call it waits in

@@ -155,7 +155,9 @@ TEST_F(Schedule, WritesEndWaitsForDescriptorsAndSendsThoseForCompletions) {
   let_look(*arena, 30);
   EXPECT_EQ(end_of_wait(arena->threads[0]), 30u);
   EXPECT_EQ(end_of_wait(arena->threads[1]), 1000u);
-  let_pollers_look(*arena, 40);
+  let_pollers_look(*arena, 40, 0);
+  EXPECT_EQ(end_of_wait(arena->threads[1]), 1000u);
+  let_pollers_look(*arena, 40, std::nullopt);
   EXPECT_EQ(end_of_wait(arena->threads[1]), 40u);
   EXPECT_EQ(end_of_wait(arena->threads[2]), no_time);
 }

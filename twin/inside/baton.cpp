@@ -24,7 +24,7 @@ using link::fabric::ThreadState;
 
 constexpr unsigned free_clock_reads = 256;
 constexpr unsigned free_looks = 64;
-// Polls in vain after something else than packets has happened: loops try a number of times, and then look at
+// Polls in vain after something was written: loops try a number of times, and then look at
 // descriptors and clocks.
 constexpr unsigned free_polls = 256;
 constexpr Ticks least_clock_read = 25 * ticks_per_ns, most_clock_read = 10'000 * ticks_per_ns;
@@ -157,8 +157,8 @@ ThreadRecord* left_by_exec(ProcessRecord& owner) {
 }
 
 // A poll that found nothing takes no time by itself: nothing can change before the wait is over. If it was
-// ended by something else than packets, the polls that follow return at once, so that a loop comes to its
-// other exits when there is something behind them.
+// ended by a signal, or something was written meanwhile, the polls that follow return at once, so that a loop
+// comes to its other exits when there is something behind them.
 void wait_for_completions(bool first) {
   if (first) idle = shortest_idle;
   if (polls_left != 0) {
@@ -168,8 +168,7 @@ void wait_for_completions(bool first) {
   const Ticks until = now() + idle;
   idle = std::min(idle * 2, longest_idle);
   const bool handled = wait_for({.kind = Wait::packets, .deadline = until, .what = "ibv_poll_cq"});
-  const bool packets = process().inbox_head != process().inbox_tail;
-  if (handled || (now() < until && !packets)) polls_left = free_polls;
+  if (handled || own->written_to != 0) polls_left = free_polls;
 }
 
 void offer() {
