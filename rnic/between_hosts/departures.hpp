@@ -47,6 +47,7 @@ class DepartureStage {
     void settle() {
       if (stage != nullptr && departure == stage->departure_.load(std::memory_order_acquire)) stage->leave();
     }
+    bool lies_in(const DepartureStage& here) const { return stage.get() == &here; }
     // The next packet comes behind that one, too.
     void follow(const Place& other);
   };

@@ -16,7 +16,7 @@ FRAMEWORKS = [*FRAMEWORKS_SHORT, *(f"ucx.rc_v+ud_v.{test}" for test in ("tag_bw"
               "ucx.ud_v.tag_lat", "fi_pingpong.dgram", "qemu.migrated_pinned"]
 SELECTION = [
     *SHORT, *FRAMEWORKS, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
-    "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
+    "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams", "ib_send_lat.events",
     "ibv_ud_pingpong.events_checked", "ib_send_lat.ud.rdma_cm", "ib_send_lat.ud.events",
     *(f"ib_{verb}_{kind}.{form}" for verb in ("write", "read", "send") for kind in ("lat", "bw")
       for form in ("default", "size_1", "size_1048576", "all_sizes", "rdma_cm")),

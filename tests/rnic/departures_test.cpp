@@ -202,5 +202,27 @@ TEST_F(DeparturesOf, answers_to_what_arrived_together_are_one_run) {
   EXPECT_EQ(runs, Runs{8});
 }
 
+// The thread that received a message has woken the program, and is not yet done with the others.
+TEST_F(DeparturesOf, another_thread_leave_before_an_answer) {
+  connect_pairs(1);
+  ASSERT_EQ(ours[0]->recv(0, {into.sge(0, 64)}), PostResult::ok);
+  ASSERT_EQ(theirs[0]->send(0, hers.sge(0, 64)), PostResult::ok);
+  const OnWire message = wire.front();
+  wire.clear();
+  {
+    const DepartureStage::Round round(a_nic.adapter().departures().shared_here());
+    deliver(message);
+    ASSERT_TRUE(wire.empty()) << "the acknowledgement waits for the end of the round";
+    std::thread([&] { post(0); }).join();
+  }
+  std::vector<bool> answers;
+  for (const OnWire& packet : wire) {
+    const auto parsed = wire::parse_transport(std::span(packet.bytes).first(packet.bytes.size() - 4));
+    ASSERT_TRUE(parsed);
+    answers.push_back(packet::Responder::is_answer(*parsed));
+  }
+  EXPECT_EQ(answers, (std::vector{true, false}));
+}
+
 }  // namespace
 }  // namespace weir::rnic::test
