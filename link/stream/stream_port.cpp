@@ -471,14 +471,15 @@ void StreamPort::receive(const Handler& handler) {
   std::array<epoll_event, 32> events;
   const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
-    if (event.data.u64 == listener_key) {
+    const std::uint64_t key = event.data.u64;  // epoll_event is packed, so no reference may be bound to it
+    if (key == listener_key) {
       accept_all();
       continue;
     }
     StreamPtr stream;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = streams_.find(event.data.u64);
+      const auto found = streams_.find(key);
       if (found != streams_.end()) stream = found->second;
     }
     if (!stream) continue;
