@@ -19,7 +19,8 @@ PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server",
 # On a page only, because --help is kept short; or options of other programs, in examples.
 ON_PAGES_ONLY = {
     "weir-server": {"--name", "--maxmemory-samples", "--lfu-log-factor", "--lfu-decay-time", "--rdma-comp-vector",
-                    "--rdbcompression", "--rdbchecksum", "--auto-aof-rewrite-percentage", "--auto-aof-rewrite-min-size"},
+                    "--rdbcompression", "--rdbchecksum", "--rdb-dialect", "--rdb-key-save-delay",
+                    "--auto-aof-rewrite-percentage", "--auto-aof-rewrite-min-size"},
     "weir-run": {"--test-dir"},
     "weir-fabric": {"--mca"},
     "weir-collector": {"--telemetry"},

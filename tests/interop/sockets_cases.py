@@ -17,7 +17,7 @@ def on_sockets(name, server, client, **more):
 
 
 def changed(program):
-    return rf"weir sockets: {program}\[\d+\]: \d+ connections, [1-9]\d* changed to RDMA"
+    return rf"weir sockets: {program}\[\d+\]: \d+ connections?, [1-9]\d* changed to RDMA"
 
 
 def script(name, *words):

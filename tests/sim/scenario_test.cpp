@@ -127,7 +127,7 @@ TEST(Sweep, PicturesNameTheValuesAsTheyWereGiven) {
   const std::atomic<bool> stop{false};
   const auto page = sweep_html(scenario, axes, sweep(scenario, scenario.knobs, axes, 1, stop, {}));
   std::size_t at = 0;
-  for (const char* value : {">10KB<", ">100KB<", ">5000<", ">kmin<"}) {
+  for (const char* value : {">10KB<", ">100KB<", ">5000<", ">kmin (in equal steps)<"}) {
     at = page.find(value, at);
     ASSERT_NE(at, std::string::npos) << value;
   }
