@@ -366,8 +366,10 @@ bool Engine::poll(Device::Queue& queue) {
   if (count > 0) {
     stats_.completions += static_cast<std::uint64_t>(count);
     for (const ibv_wc& completion : std::span(completions).first(static_cast<std::size_t>(count)))
-      if (ConnectionLife* connection = find(WorkId::decode(completion.wr_id).tag))
+      if (ConnectionLife* connection = find(WorkId::decode(completion.wr_id).tag)) {
+        connection->heard(completion);
         connection->on_completion(completion);
+      }
   }
   if (count == poll_batch) return true;
   seen_empty(queue);

@@ -29,6 +29,7 @@ void ChannelConnection::on_receive(const ibv_wc& completion) {
 
 // The device owned `block` until now.
 void ChannelConnection::on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block) {
+  heard(completion);
   if (state_ == State::ended || completion.status != IBV_WC_SUCCESS) {
     shared_->give_back(std::move(block));
     return on_completion(completion);

@@ -134,6 +134,13 @@ void ConnectionLife::established(const CmEvent& event) {
     events->ready(*this);
 }
 
+// The event comes as it would with the packet. An error means that it was on its way, or that all is over.
+void ConnectionLife::heard(const ibv_wc& completion) {
+  if (state_ != State::accepting || completion.status != IBV_WC_SUCCESS || std::exchange(heard_, true))
+    return;
+  (void)rdma_notify(id_.get(), IBV_EVENT_COMM_EST);
+}
+
 void ConnectionLife::on_cm_event(const CmEvent& event) {
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:

@@ -84,6 +84,9 @@ class ConnectionLife : public CmOwner {
   // Called by the engine.
   void on_cm_event(const CmEvent&) override;
   virtual void on_completion(const ibv_wc& completion) = 0;
+  // Before on_completion(), as long as the connection is being accepted: a message shows that the peer is
+  // ready. Where the packet that says so is lost the device would wait for it in vain (rdma_notify(3)).
+  void heard(const ibv_wc& completion);
   virtual void on_tick(Clock::time_point now);
   virtual void notify() = 0;  // runs callbacks and operations that became ready
   virtual void destroy_ops() { connect_op_.reset(); }
@@ -177,6 +180,7 @@ class ConnectionLife : public CmOwner {
   AcceptedEvents* accepted_events_ = nullptr;
   ConnectOpPtr connect_op_;
   Device::Queue* awaited_ = nullptr;
+  bool heard_ = false;    // a message, while accepting
   bool leaving_ = false;  // ended, and not let_go() yet
 };
 
