@@ -59,9 +59,9 @@ Options:
                  to try and to watch (tcpdump -i lo udp port 4791) on one host what goes between two. Both ends need
                  it. 127.0.0.1 and ::1 stay with shared memory
   --carrier udp|tcp|auto
-                 what carries packets to other hosts: UDP port 4791 (default), TCP port 4791 (or tcp:PORT), where UDP does
-                 not pass, or auto: UDP, and TCP for each path on which packets go unanswered, also in the middle of a
-                 transfer. Both ends need tcp or auto, and one of them must be reachable (docs/verbs.md)
+                 what carries packets to other hosts: UDP port 4791 (default), TCP port 4791 (or tcp:PORT), where UDP
+                 does not pass, or auto: UDP, and TCP for each path on which packets go unanswered, also in the middle
+                 of a transfer. Both ends need tcp or auto, and one of them must be reachable (docs/verbs.md)
   --spin US      before a thread sleeps for completions, in epoll_wait, poll, select or ibv_get_cq_event, it looks for
                  them for so long, at most (0: never). Default: 50, while a core is idle and as long as it pays
   --sockets      change the program's TCP connections to RDMA, and back at any byte, if the peer runs this way, too, as
@@ -99,8 +99,8 @@ no such host, 2 if the options are invalid.
 Sets these variables: LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path
 finds Weir's libraries too, to show the files about RDMA devices in /sys and /dev that programs read besides verbs,
 and for --share-memory, --sockets, --rsockets and --check; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM,
-WEIR_PACKETS, WEIR_CARRIER, WEIR_SPIN, WEIR_FAULTS, WEIR_FAULT, WEIR_FAULTS_JSON, WEIR_CHECK* and WEIR_WEAK from the options above;
-and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+WEIR_PACKETS, WEIR_CARRIER, WEIR_SPIN, WEIR_FAULTS, WEIR_FAULT, WEIR_FAULTS_JSON, WEIR_CHECK* and WEIR_WEAK from the
+options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 }  // namespace
