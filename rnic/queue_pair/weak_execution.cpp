@@ -86,12 +86,16 @@ void Requester::admit_posted() {
   }
 }
 
-// The parked request is the first, because all before it were completed. True: it has executed.
+// The parked request is the first, because all before it were completed. True: it has executed, or pauses
+// between two of its parts, and so waits by choice from now on.
 bool Requester::retry_first() {
   for (;;) {
     const std::uint32_t first = weak_->first();
     const std::optional<Outcome> outcome = execute_weak(0);
-    if (!outcome) return false;
+    if (!outcome) {
+      parked_ = Park::none;
+      return true;
+    }
     const bool goes_on = *outcome == Outcome::done || give_way_to(0, *outcome);
     if (*outcome != Outcome::done && weak_->first() == first) {
       if (!goes_on) return false;
@@ -327,7 +331,7 @@ void Requester::wait_by_choice() {
   if (weak_->empty()) return;
   if (qp_.config.type == QpType::ud) addresses_.keep(sends_);
   qp_.whole.note_parked();
-  if (const auto at_ns = weak_->next_timer()) qp_.nic.host.wake_at(*at_ns);
+  if (const auto at_ns = weak_->next_timer(qp_.nic.host.now_ns())) qp_.nic.host.wake_at(*at_ns);
 }
 
 void Requester::hurry(Until until) {

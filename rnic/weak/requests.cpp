@@ -80,7 +80,7 @@ void Requests::admit(const Posted& posted) {
   if (!one.parts.empty()) weak_.tally.split.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::optional<std::uint64_t> Requests::next_timer() {
+std::optional<std::uint64_t> Requests::next_timer(std::uint64_t after_noting_ns) {
   std::uint64_t next = now_ns_ + limit_ns;
   for (std::size_t i = 0; i < size(); ++i) {
     const Request& one = open_[i];
@@ -93,7 +93,7 @@ std::optional<std::uint64_t> Requests::next_timer() {
     if (one.moved != 0 && !one.progress.executed) consider(one.next_part);
   }
   next = std::max(next, now_ns_ + us);
-  if (timer_ns_ > now_ns_ && timer_ns_ <= next) return std::nullopt;
+  if (timer_ns_ > after_noting_ns && timer_ns_ <= next) return std::nullopt;
   return timer_ns_ = next;
 }
 

@@ -119,7 +119,9 @@ class Requests {
   Wait draw_landing() { return has(Weakness::unfenced) ? draw_now(0x1a4d) : Wait{}; }
   Wait draw_pause() { return draw_now(0x9a05e); }
   // The next time at which a step of an open request is due by itself; nullopt: a timer for it runs already.
-  std::optional<std::uint64_t> next_timer();
+  // `after_noting_ns`: the time, read after the queue was noted as parked. A timer that is due later than
+  // that finds it; an earlier one may have come in between, in vain.
+  std::optional<std::uint64_t> next_timer(std::uint64_t after_noting_ns);
 
  private:
   Wait draw(Choices&) const;
