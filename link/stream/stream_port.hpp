@@ -5,7 +5,7 @@
 // greeting is not for hands the connection over to the one that it names. A run of packets is sent whole or
 // not at all, and may be lost while there is no stream or its queue is full; nothing here repeats it.
 //
-// Who is believed: the packets of a stream come from the address that its greeting names. That is the
+// What is trusted: the packets of a stream come from the address that its greeting names. That is the
 // address at the other end of the connection, or, where a router has changed that, any address, if both ends
 // prove that they have the key.
 //

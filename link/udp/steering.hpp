@@ -73,7 +73,8 @@ class Steering final : private ForkAware {
 
   // nullopt: not found, or not yet.
   std::optional<std::uint16_t> place() const;
-  // Who of our user listens for which service. Reads the names of all unix sockets of the namespace.
+  // Which processes of our user listen for which service. Reads the names of all unix sockets of the
+  // namespace.
   static std::vector<std::pair<Slot, std::uint32_t>> listeners() { return published().services; }
 
  private:

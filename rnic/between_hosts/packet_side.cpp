@@ -217,8 +217,8 @@ void PacketSide::execute() {
 void PacketSide::acknowledge_in(PacketBatch& batch, PacketPath& path) {
   if (!path.arriving.lock_soon()) return;
   const std::lock_guard lock(path.arriving, std::adopt_lock);
-  // What acknowledges the message may lie in the stage of the thread that received it, which is woken no
-  // sooner than the program.
+  // What acknowledges the message may lie in the stage of the thread that received it and woke the program,
+  // and that thread may still be taking other packets.
   if (!path.answers_left.lies_in(qp_.nic.departures.here())) path.answers_left.settle();
   packet::Outgoing packet;
   if (!path.responder || !path.responder->acknowledges_next() || !path.responder->next_packet(packet)) return;
