@@ -26,7 +26,7 @@
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494339;  // "WEIRNIC9": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494341;  // "WEIRNICA": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -79,7 +79,6 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> cqe_polled;    // completions ever polled
   std::uint32_t landing_mask;               // landing ring bytes - 1; 0: none
   std::uint64_t landing_offset;
-  std::atomic<std::uint32_t> min_rnr_timer;
   std::atomic<std::uint64_t> xrcd;  // xrc_recv: its XRC domain; 0: no process may open it any more
   std::uint64_t openers_offset;     // xrc_recv: QpOpeners
   // With over_packets: the peer's GID, its raw bytes; for observers.
@@ -90,6 +89,11 @@ struct alignas(cache_line) QpContext {
   alignas(cache_line) std::atomic<std::uint32_t> initiator_parked;
   // The CPU on which the initiator rang its last doorbell (current_cpu.hpp); written only when it changes.
   std::atomic<std::uint32_t> initiator_cpu;
+  // Written by the owner: what its program has set for the receiving side. The initiator must have been told
+  // the same PSN and MTU.
+  struct Terms {
+    std::atomic<std::uint32_t> min_rnr_timer, receive_psn, mtu_bytes;
+  } terms;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
 // In QpContext::remote_qpn: no number of a neighbour's queue pair has this bit.

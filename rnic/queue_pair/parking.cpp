@@ -92,6 +92,10 @@ bool Requester::park_until_connected() {
 // Until the rate limit lets the next message go. By timer, and whenever the application polls. A weak NIC
 // then executes by its own choices.
 bool Requester::must_wait_its_turn() {
+  while (refuses_length(sends_.next())) {
+    if (act_on(target_.refuse(Outcome::nak_invalid), sends_.next(), qp_.state()) == Next::stop) return true;
+    if (sends_.all_executed()) return true;
+  }
   const std::uint64_t due_ns = pacer_.due_ns();
   if (due_ns <= qp_.nic.host.now_ns() || under_way()) {
     if (weak_ == nullptr) return false;

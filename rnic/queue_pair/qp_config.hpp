@@ -47,10 +47,10 @@ struct QpConfig {
 enum class Via : std::uint8_t { same_host, packets };
 struct Path {
   Via via = Via::same_host;
-  // The rest is for packets only.
-  Gid source{}, destination{};
   std::uint32_t mtu_bytes = 1024;
   std::uint32_t send_psn = 0, receive_psn = 0;  // each the first PSN
+  // The rest is for packets only.
+  Gid source{}, destination{};
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // as of PacketRoute
   std::uint64_t process = 0;    // as of PacketRoute

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "rnic/adapter.hpp"
+#include "rnic/packet/psn.hpp"
 
 namespace weir::rnic {
 namespace {
@@ -78,7 +79,10 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, Initia
   if (packets_.is_open()) packets_.set(to);
   requester_.send_over(packets_.unreliable_sends());
   if (to == QpState::rtr) qp_.kick_initiator_if_parked();
-  if (to == QpState::rts) execute();
+  if (to == QpState::rts) {
+    requester_.agree();  // here rather than by the first request, which would be executed twice
+    execute();
+  }
   sends_.set_draining(to == QpState::sqd);
   if (to == QpState::sqd) drain();
   return true;
@@ -91,7 +95,10 @@ void QueuePair::set_attributes(const QpAttributes& attributes) {
   const std::uint32_t depth = attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0;
   qp_.ctx->access.store(attributes.access | depth, std::memory_order_relaxed);
   qp_.ctx->qkey.store(attributes.qkey, std::memory_order_relaxed);
-  qp_.ctx->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
+  qp_.ctx->terms.min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
+  qp_.ctx->terms.receive_psn.store(packet::Psn(attributes.path.receive_psn).value(),
+                                   std::memory_order_relaxed);
+  qp_.ctx->terms.mtu_bytes.store(attributes.path.mtu_bytes, std::memory_order_relaxed);
 }
 
 // For the move to RTR.
@@ -174,7 +181,7 @@ QpAttributes QueuePair::shared_attributes() const {
   attributes.access = rights & ~access::responder_depth;
   attributes.destination = Qpn(qp_.ctx->remote_qpn.load(std::memory_order_acquire));
   attributes.min_rnr_timer =
-      static_cast<std::uint8_t>(qp_.ctx->min_rnr_timer.load(std::memory_order_relaxed));
+      static_cast<std::uint8_t>(qp_.ctx->terms.min_rnr_timer.load(std::memory_order_relaxed));
   attributes.max_dest_rd_atomic = rights & access::responder_depth ? 1 : 0;
   return attributes;
 }

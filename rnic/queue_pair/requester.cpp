@@ -4,6 +4,7 @@
 
 #include "rnic/between_hosts/unreliable_packets.hpp"
 #include "rnic/ethernet/raw_packet.hpp"
+#include "rnic/packet/psn.hpp"
 #include "rnic/queue_pair/local_work.hpp"
 
 namespace weir::rnic {
@@ -72,7 +73,7 @@ Requester::Next Requester::act_on(Outcome outcome, SendWqe& wqe, QpState now_in)
     case Outcome::rnr:
       return again_if(receive_comes_soon() || park(Park::rnr));
     case Outcome::no_response:
-      return again_if(reconnect_if_stale() || park(Park::no_response));
+      return again_if(reconnect_if_stale() || agree() || park(Park::no_response));
     case Outcome::late:
       return again_if(park(Park::late));
     case Outcome::contended:
@@ -246,8 +247,27 @@ bool Requester::reconnect_if_stale() {
   return target_.connected();
 }
 
+bool Requester::agree() {
+  const Path& path = qp_.attributes.path;
+  std::optional<std::uint32_t> first_psn;
+  if (sends_.executed() == 0) first_psn = packet::Psn(path.send_psn).value();
+  if (!target_.connected() || !target_.agree(first_psn)) return false;
+  const std::uint32_t theirs = target_.mtu_bytes();
+  longest_alike_ = path.mtu_bytes == theirs ? any_length : std::min(path.mtu_bytes, theirs);
+  if (longest_alike_ != any_length) pacer_.ask_always();  // then must_wait_its_turn() refuses what is longer
+  return true;
+}
+
+// The ends have different path MTUs, and this message does not travel alike by both: the responder takes no
+// first packet of another length than its own MTU (IBA 9.7.4.1.6).
+bool Requester::refuses_length(const SendWqe& wqe) const {
+  return longest_alike_ != any_length && !is_local(wqe.opcode) && !brings_data_back(wqe.opcode) &&
+         wqe.posted_bytes() > longest_alike_;
+}
+
 void Requester::reset() {
   give_up();
+  longest_alike_ = any_length;
   target_.disconnect();
   unreliable_ = nullptr;
   over_packets_ = false;

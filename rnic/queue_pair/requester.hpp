@@ -37,9 +37,11 @@ class Requester {
 
   // ---- the target
   void connect(HostPort::Wait);
+  // The target is reached if it expects what we send. True: it answers from now on.
+  bool agree();
   bool connected_to(const Peer& peer) const { return target_.peer.get() == &peer; }
   // The target is connected and would still answer.
-  bool target_answers() const { return target_.connected() && target_.answers(); }
+  bool target_answers() const { return target_.connected() && target_.expects_us(); }
   // XRC: another process has the target open.
   bool target_has_opener() const { return target_.opener().has_value(); }
   void set_cpu(Cpu cpu) { target_.set_cpu(cpu); }
@@ -89,6 +91,7 @@ class Requester {
   void lose(SendWqe&);
   void fail(SendWqe&, WcStatus);
   bool reconnect_if_stale();
+  bool refuses_length(const SendWqe&) const;
   void note_likely_next();
 
   // weak_execution.cpp
@@ -123,7 +126,10 @@ class Requester {
   const QpCommon& qp_;
   SendSide& sends_;
   ReceiveSide& receives_;
+  static constexpr std::uint64_t any_length = ~0ull;
+
   RemoteQueuePair target_;
+  std::uint64_t longest_alike_ = any_length;  // what the target takes, where its path MTU is not ours
   DatagramSender datagrams_;
   UnreliablePackets* unreliable_ = nullptr;
   bool over_packets_ = false;

@@ -14,10 +14,11 @@ bool scatter_into(const NicParts& nic, std::uint32_t pd, const ReceiveWqe& wqe,
   // A neighbour may have written nonsense here; whatever we read past the WQE is checked like any sge.
   const std::uint32_t sges = std::min(read_once(wqe.num_sge), max_sge);
   for (std::uint32_t i = 0; i < sges && !payload.empty(); ++i) {
-    const Sge sge = read_once(wqe.sge[i]);
+    Sge sge = read_once(wqe.sge[i]);
     if (sge.length == 0) continue;
-    if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
+    sge.length = static_cast<std::uint32_t>(length);  // what the payload does not reach is not looked at
+    if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
     const TptEntry& entry = table.entry(sge.lkey);
     void* const at = ProtectionTable::address(entry, sge.addr);
     if ((entry.access & access::on_demand) && !nic.host.traps_copies() &&

@@ -80,7 +80,14 @@ struct SendWqe {
 
   // followed by sges, or inline data, up to the ring's stride
   Sge* sges() { return reinterpret_cast<Sge*>(this + 1); }
+  const Sge* sges() const { return reinterpret_cast<const Sge*>(this + 1); }
   std::byte* inline_data() { return reinterpret_cast<std::byte*>(this + 1); }
+  std::uint64_t posted_bytes() const {
+    if (inlined) return inline_bytes;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < num_sge; ++i) bytes += sges()[i].length;
+    return bytes;
+  }
 };
 
 class SendQueue {

@@ -29,13 +29,6 @@ bool is_write_or_read(SendOpcode opcode) {
          opcode == SendOpcode::rdma_read;
 }
 
-std::uint64_t bytes_of(SendWqe& wqe) {
-  if (wqe.inlined) return wqe.inline_bytes;
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) bytes += wqe.sges()[i].length;
-  return bytes;
-}
-
 Gather gather_of(std::byte* at, std::uint64_t bytes) {
   Gather one;
   one.pieces[0] = {at, bytes};
@@ -81,7 +74,7 @@ void Requester::admit_posted() {
     weak_->admit({.kind = kind_of(wqe.opcode),
                   .fenced = wqe.fenced,
                   .may_be_split = connected && is_write_or_read(wqe.opcode),
-                  .bytes = bytes_of(wqe),
+                  .bytes = wqe.posted_bytes(),
                   .remote_addr = wqe.remote_addr});
   }
 }

@@ -64,7 +64,8 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
 
 bool RemoteQueuePair::connect_to_ourselves(PeerPtr self, Qpn ours, Qpn sender) {
   if (!connect(std::move(self), ours, ours)) return false;
-  connection_.answers_to = over_packets | sender.value();
+  // What arrives in packets was compared with what this end expects, packet by packet.
+  connection_.answers_to = connection_.agreed_as = over_packets | sender.value();
   return true;
 }
 
@@ -81,18 +82,32 @@ void RemoteQueuePair::give_up_send() {
   give_up_xrc_completion();
 }
 
-bool RemoteQueuePair::answers() const {
+bool RemoteQueuePair::answers() const { return answers_as(connection_.agreed_as); }
+
+bool RemoteQueuePair::expects_us() const { return answers_as(connection_.answers_to); }
+
+inline bool RemoteQueuePair::answers_as(std::uint32_t initiator) const {
   const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
-  return state >= QpState::rtr && state <= QpState::sqe && is_connected_to_us();
+  return state >= QpState::rtr && state <= QpState::sqe && is_connected_to(initiator);
+}
+
+bool RemoteQueuePair::agree(std::optional<std::uint32_t> first_psn) {
+  if (connection_.agreed_as != not_agreed_yet || !expects_us()) return false;
+  // A receiver of UC takes the PSN of any message's first packet (IBA 9.8.2.2.1).
+  const bool compares = ctx_->type != static_cast<std::uint16_t>(QpType::uc);
+  if (compares && first_psn && *first_psn != ctx_->terms.receive_psn.load(std::memory_order_relaxed))
+    return false;
+  connection_.agreed_as = connection_.answers_to;
+  return true;
 }
 
 bool RemoteQueuePair::ended_by_refusal() const {
   const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
-  return state == QpState::err && is_connected_to_us();
+  return state == QpState::err && is_connected_to(connection_.answers_to);
 }
 
-bool RemoteQueuePair::is_connected_to_us() const {
-  return ctx_->remote_qpn.load(std::memory_order_acquire) == connection_.answers_to &&
+bool RemoteQueuePair::is_connected_to(std::uint32_t initiator) const {
+  return ctx_->remote_qpn.load(std::memory_order_acquire) == initiator &&
          ctx_->incarnation == connection_.incarnation;
 }
 
@@ -204,7 +219,7 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   if (!take_receive(taken)) return Outcome::rnr;
   if (from.bytes > taken.wqe->length)
     return nak(Outcome::nak_invalid, WcStatus::loc_len_err, &taken, arrival);
-  if (!receive_buffers_valid(*taken.wqe))
+  if (!receive_buffers_valid(*taken.wqe, from.bytes))
     return nak(Outcome::nak_operational, WcStatus::loc_prot_err, &taken, arrival);
   if (arrival.carries == Carries::invalidate && !invalidate_remotely(arrival.imm_be))
     return nak(Outcome::nak_access, WcStatus::mw_bind_err, &taken, arrival);
@@ -287,17 +302,19 @@ void RemoteQueuePair::put_back(const TakenReceive& taken) {
   give_up_send();
 }
 
-bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
+// As far as the message reaches: what it does not touch is not looked at.
+bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe, std::uint64_t bytes) const {
   const std::uint32_t pieces = read_once(wqe.num_sge);
   if (pieces > wqe_max_sge_) return false;
-  for (std::uint32_t i = 0; i < pieces; ++i) {
+  for (std::uint32_t i = 0; i < pieces && bytes != 0; ++i) {
     const Sge sge = read_once(wqe.sge[i]);
-    if (sge.length == 0) continue;
+    const std::uint64_t reached = std::min<std::uint64_t>(sge.length, bytes);
+    bytes -= reached;
+    if (reached == 0) continue;
     const TptEntry& e = memory_->tpt_entry(sge.lkey);
     const std::uint32_t pd = srq_.connected() ? srq_.pd() : pd_;
     if (sge.lkey == 0 || e.key.load(std::memory_order_seq_cst) != sge.lkey || e.pd != pd) return false;
-    if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length))
-      return false;
+    if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, reached)) return false;
   }
   return true;
 }

@@ -74,6 +74,12 @@ class RemoteQueuePair {
   // The SEND in progress will not be retried.
   void give_up_send();
   bool connected() const { return ctx_ != nullptr; }
+  // The target answers from the call on that finds it expecting what we send; true: it was this one. A wire
+  // compares each packet's PSN (IBA 9.7.4.1.2), here the first ones are compared once. `first_psn`: nothing
+  // if we have sent already, because a target that was reset meanwhile expects a PSN that nobody counts here.
+  bool agree(std::optional<std::uint32_t> first_psn);
+  // Once agreed: how much of a message the target takes in one packet.
+  std::uint32_t mtu_bytes() const { return ctx_->terms.mtu_bytes.load(std::memory_order_relaxed); }
 
   Outcome rdma_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome rdma_write_with_imm(const Gather&, std::uint64_t addr, std::uint32_t rkey, const Arrival&);
@@ -101,7 +107,7 @@ class RemoteQueuePair {
   Outcome refuse(Outcome);
 
   std::uint32_t target_min_rnr_timer() const {
-    return ctx_ ? ctx_->min_rnr_timer.load(std::memory_order_relaxed) : 0;
+    return ctx_ ? ctx_->terms.min_rnr_timer.load(std::memory_order_relaxed) : 0;
   }
 
   // A receive is posted and its completion has room.
@@ -118,6 +124,8 @@ class RemoteQueuePair {
   }
 
   // The target is in a receiving state and connected to us.
+  bool expects_us() const;
+  // And the terms were agreed on.
   bool answers() const;
   // It would be, had a refusal not ended it.
   bool ended_by_refusal() const;
@@ -143,7 +151,8 @@ class RemoteQueuePair {
   template <class Act>
   Outcome in_place(const TptEntry&, std::uint64_t addr, const std::byte* word, const Act& act) const;
 
-  bool is_connected_to_us() const;
+  bool answers_as(std::uint32_t initiator) const;
+  bool is_connected_to(std::uint32_t initiator) const;
   bool permits(std::uint32_t need) const;
   Outcome not_permitted();
   Outcome check_range(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, std::uint32_t need);
@@ -161,7 +170,7 @@ class RemoteQueuePair {
   Outcome deliver_direct(const Gather&, const ReceiveWqe&);
   Outcome outcome_of_write(Peer::Transfer);
   Outcome land(const Gather&, ReceiveCqe&);
-  bool receive_buffers_valid(const ReceiveWqe&) const;
+  bool receive_buffers_valid(const ReceiveWqe&, std::uint64_t bytes) const;
   const TptEntry* receive_region(const Sge&) const;
   ReceiveCqe& next_cqe() {
     return xrc_completions_ == nullptr ? cqes_[ctx_->cqe_next & cqe_mask_] : next_xrc_completion();
@@ -174,10 +183,13 @@ class RemoteQueuePair {
   void publish(ReceiveCqe&, const TakenReceive&, const Arrival&, WcStatus);
   Outcome nak(Outcome with, WcStatus receive_status, const TakenReceive*, const Arrival&);
 
+  static constexpr std::uint32_t not_agreed_yet = ~0u;  // no remote_qpn has this value
+
   Qpn own_, target_;
   std::uint32_t reading_ = 0;  // the hazard, from begin_read() on; 0: no read in progress
   struct Connection {
-    std::uint32_t answers_to = 0;  // the target's remote_qpn while it is connected to us
+    std::uint32_t answers_to = 0;              // the target's remote_qpn while it is connected to us
+    std::uint32_t agreed_as = not_agreed_yet;  // the same, from agree() on
     std::uint16_t incarnation = 0;
     bool refused = false;  // a request of ours, which moved the target to the error state
   } connection_;

@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadReceive{"unknown_lkey",
                    [](Memory& m, Memory&, Memory&, Memory&) { return Sge{m.addr(), 64, m.key() ^ 1}; }},
         BadReceive{"lkey_zero", [](Memory& m, Memory&, Memory&, Memory&) { return Sge{m.addr(), 64, 0}; }},
-        BadReceive{"too_long", [](Memory& m, Memory&, Memory&, Memory&) { return m.sge(0, 65); }},
+        BadReceive{"too_long", [](Memory& m, Memory&, Memory&, Memory&) { return m.sge(32, 64); }},
         BadReceive{"without_local_write", [](Memory&, Memory& m, Memory&, Memory&) { return m.all(); }},
         BadReceive{"other_domain", [](Memory&, Memory&, Memory& m, Memory&) { return m.all(); }},
         BadReceive{"deregistered", [](Memory&, Memory&, Memory&, Memory& m) { return m.all(); }}),

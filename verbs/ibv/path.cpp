@@ -133,6 +133,9 @@ ibv_mtu port_mtu() {
 
 rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
   rnic::Path path;
+  path.mtu_bytes = bytes_of(attr.path_mtu);
+  path.send_psn = attr.sq_psn;
+  path.receive_psn = attr.rq_psn;
   if (way.reach != Reach::packets && way.reach != Reach::another_user) return path;
   const ibv_global_route& grh = way.to.grh;
   const GidEntry source = gid_at(grh.sgid_index).value_or(GidEntry{});
@@ -147,8 +150,6 @@ rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
   // MTU. Between two users of one host there is no link, so we ignore the requested MTU, as in shared memory.
   path.mtu_bytes = way.reach == Reach::another_user ? rnic::max_datagram_bytes
                                                     : bytes_of(std::min(attr.path_mtu, mtu_of(source)));
-  path.send_psn = attr.sq_psn;
-  path.receive_psn = attr.rq_psn;
   path.traffic_class = grh.traffic_class;
   path.hop_limit = grh.hop_limit;
   path.ecn_capable = PacketNetwork::says_ecn_capable();
