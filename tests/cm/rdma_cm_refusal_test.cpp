@@ -30,7 +30,7 @@ TEST_F(RdmaCmRefuses, nobody_listens_is_a_rejection_with_invalid_service_id) {
   make_qp(client);
   auto asks = parameters();
   ASSERT_EQ(rdma_connect(client.get(), &asks), 0);
-  client_.expect(RDMA_CM_EVENT_REJECTED, 8);
+  EXPECT_EQ(client_.expect(RDMA_CM_EVENT_REJECTED, 8)->param.conn.private_data_len, 148);
 }
 
 TEST_F(RdmaCmRefuses, a_bound_address_that_does_not_listen_rejects_too) {

@@ -265,12 +265,14 @@ TEST_F(RdmaCm, a_datagram_service_that_is_not_there_or_refuses_is_unreachable) {
   resolve(refused, client_, port_of(listener));
   ASSERT_EQ(rdma_connect(refused.get(), nullptr), 0);
   const IdRef server(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id);
-  ASSERT_EQ(rdma_reject(server.get(), nullptr, 0), 0);
-  client_.expect(RDMA_CM_EVENT_UNREACHABLE, 2);
+  ASSERT_EQ(rdma_reject(server.get(), "full", 4), 0);
+  const auto said = client_.expect(RDMA_CM_EVENT_UNREACHABLE, 2);
+  EXPECT_EQ(said->param.ud.private_data_len, 136);
+  EXPECT_EQ(std::string(static_cast<const char*>(said->param.ud.private_data), 5), std::string("full\0", 5));
   const IdRef absent = make_id(client_, RDMA_PS_UDP);
   resolve(absent, client_, 1);
   ASSERT_EQ(rdma_connect(absent.get(), nullptr), 0);
-  client_.expect(RDMA_CM_EVENT_UNREACHABLE, 1);
+  EXPECT_EQ(client_.expect(RDMA_CM_EVENT_UNREACHABLE, 1)->param.ud.private_data_len, 136);
 }
 
 TEST_F(RdmaCm, calls_without_a_channel_wait_for_their_events) {

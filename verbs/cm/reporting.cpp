@@ -31,6 +31,18 @@ void fill_lookup_answer(Event& event, const Id& id, const CmMessage& answer) {
   ud.ah_attr.grh.traffic_class = id.type_of_service;
 }
 
+// A refusal's private data always fills its field (IBA 12.6.7.2, 12.11.2), also where no message brought it:
+// over a wire the peer's host would have sent one.
+void fill_rejection(Event& event, std::span<const std::byte> private_data) {
+  rdma_conn_param& conn = event.param.conn;
+  event.set_private_data(private_data, rej_private_bytes, conn.private_data, conn.private_data_len);
+}
+
+void fill_lookup_refusal(Event& event, std::span<const std::byte> private_data) {
+  rdma_ud_param& ud = event.param.ud;
+  event.set_private_data(private_data, sidr_rep_private_bytes, ud.private_data, ud.private_data_len);
+}
+
 }  // namespace
 
 void Agent::push(Id& id, EventPtr event) {
@@ -71,16 +83,17 @@ void Agent::report(Id& id, Report what, const CmMessage* cause) {
     case Report::rejected_by_peer:
       event->event = RDMA_CM_EVENT_REJECTED;
       event->status = cause->status;
-      event->set_private_data(cause->private_data, rej_private_bytes, event->param.conn.private_data,
-                              event->param.conn.private_data_len);
+      fill_rejection(*event, cause->private_data);
       break;
     case Report::rejected_consumer:
       event->event = RDMA_CM_EVENT_REJECTED;
       event->status = static_cast<int>(RejectReason::consumer_defined);
+      fill_rejection(*event, {});
       break;
     case Report::rejected_no_service:
       event->event = RDMA_CM_EVENT_REJECTED;
       event->status = static_cast<int>(RejectReason::invalid_service_id);
+      fill_rejection(*event, {});
       break;
     case Report::unreachable_timeout:
       event->event = RDMA_CM_EVENT_UNREACHABLE;
@@ -89,10 +102,12 @@ void Agent::report(Id& id, Report what, const CmMessage* cause) {
     case Report::unreachable_refused:
       event->event = RDMA_CM_EVENT_UNREACHABLE;
       event->status = cause->status;
+      fill_lookup_refusal(*event, cause->private_data);
       break;
     case Report::unreachable_no_service:
       event->event = RDMA_CM_EVENT_UNREACHABLE;
       event->status = static_cast<int>(SidrStatus::no_such_service);
+      fill_lookup_refusal(*event, {});
       break;
     case Report::established:
       event->event = RDMA_CM_EVENT_ESTABLISHED;
