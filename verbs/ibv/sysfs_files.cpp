@@ -51,14 +51,18 @@ void add_gids(std::vector<SysfsFile>& files) {
 
 }  // namespace
 
-// The low 24 bits are a hash of the host's name (FNV-1a); the device's number comes above them.
+// The low 24 bits are a hash of the name (FNV-1a).
+std::uint64_t guid_at_host(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : name) hash = (hash ^ static_cast<std::uint8_t>(letter)) * 0x100000001b3;
+  return 0x0257455952000000 | (hash & 0xffffff);
+}
+
+// The device's number comes above the hash of the host's name.
 __be64 device_guid(std::size_t device) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char* c = host.data(); *c != 0; ++c)
-    hash = (hash ^ static_cast<std::uint8_t>(*c)) * 0x100000001b3;
-  return htobe64((0x0257455952000000 | (hash & 0xffffff)) + (std::uint64_t{device} << 24));
+  return htobe64(guid_at_host(host.data()) + (std::uint64_t{device} << 24));
 }
 
 std::string device_interface() {

@@ -4,7 +4,9 @@
 
 #include <linux/types.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::verbs {
@@ -17,6 +19,8 @@ std::vector<SysfsFile> device_files(std::size_t device);
 
 // Locally administered. It is the same on every start on a host and differs between devices.
 __be64 device_guid(std::size_t device);
+// That of the first device on the host of this name, in the order of this machine.
+std::uint64_t guid_at_host(std::string_view name);
 
 // The interface of the first GID; empty: no interface.
 std::string device_interface();
