@@ -307,9 +307,152 @@ class FourHosts(Fabric):
                                   "-x", "UCX_TLS=rc_v,self"), r"allreduce: 4 ranks, right")
 
 
-# The tests of Fabric are not run a second time with four hosts.
+RACK = """
+name = "a rack"
+[leaf_spine]
+spines = 2
+leaves = 2
+hosts_per_leaf = 4
+host_speed = "100G"
+host_cable = "3m"
+spine_speed = "400G"
+spine_cable = "40m"
+leaf_model = "generic-32m"
+spine_model = "generic-32m"
+"""
+LEFT, RIGHT = "leaf1-host1", "leaf2-host4"  # packets between these cross a spine
+HOSTS = [f"leaf{leaf}-host{host}" for leaf in (1, 2) for host in (1, 2, 3, 4)]
+
+
+class LeafSpine(Fabric):
+    """Eight hosts on two leaves and two spines, which route."""
+
+    def setUp(self):
+        super().setUp()
+        with open(f"{self.folder}/rack.toml", "w") as file:
+            file.write(RACK)
+        self.again(f"{self.folder}/rack.toml")
+
+    def link(self, *words):
+        weir("fabric", "link", "--fabric", self.name, *words)
+
+    def cables(self):
+        """What each cable between switches has carried, in packets."""
+        shown = json.loads(weir("fabric", "list", "--json", self.name).stdout)["fabrics"][0]["cables"]
+        return {(cable["a"], cable["b"]): cable["sent"]["packets"] + cable["received"]["packets"] for cable in shown}
+
+    def test_connection_survives_a_cable_between_switches(self):
+        server = self.start_in(LEFT, "ib_send_bw", "-D", "5", "-u", "18", "-Q", "1")
+        self.until_listens(LEFT, 18515)
+        client = self.start_in(RIGHT, "ib_send_bw", "-D", "5", "-u", "18", "-Q", "1", LEFT)
+        begun = self.cables()
+        self.until("packets flow", lambda: sum(self.cables().values()) > sum(begun.values()) + 1000)
+        used = max(("spine1", "spine2"), key=lambda spine: self.cables()["leaf1", spine])
+        other = "spine2" if used == "spine1" else "spine1"
+        self.link("leaf2", used, "down")
+        before = self.cables()["leaf1", other]
+        self.until(f"they flow through {other}", lambda: self.cables()["leaf1", other] > before + 100)
+        self.assertEqual((client.wait(SECONDS), server.wait(SECONDS)), (0, 0), client.stdout.read() + server.stdout.read())
+
+    def test_leaf_without_spines_is_cut_off_until_one_is_back(self):
+        for spine in "spine1", "spine2":
+            self.link("leaf1", spine, "down")
+        listed = weir("fabric", "list", self.name).stdout
+        self.assertRegex(listed, r"leaf1 +spine1 +down")
+        neighbour = self.start_in(LEFT, "ibv_rc_pingpong", "-n", "20")  # without a GID: they would forbid a second hop
+        self.until_listens(LEFT, 18515)
+        self.assertEqual(self.run_in("leaf1-host2", "ibv_rc_pingpong", "-n", "20", LEFT, check=False).returncode, 0)
+        self.assertEqual(neighbour.wait(SECONDS), 0)
+        self.assertNotEqual(self.run_in(RIGHT, "ibv_rc_pingpong", "-n", "20", LEFT, check=False).returncode, 0)
+        self.link("spine2", "leaf1", "up")
+        self.start_in(LEFT, "ibv_rc_pingpong", "-n", "20")
+        self.until_listens(LEFT, 18515)
+        self.assertEqual(self.run_in(RIGHT, "ibv_rc_pingpong", "-n", "20", LEFT, check=False).returncode, 0)
+
+    def test_cable_that_is_not_there_is_named(self):
+        refused = weir("fabric", "link", "--fabric", self.name, "leaf1", "leaf2", "down", check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("no cable between 'leaf1' and 'leaf2'", refused.stderr)
+
+    def test_flat_network_has_one_switch(self):
+        self.again(f"{self.folder}/rack.toml", "--flat")
+        self.assertNotIn("cables", self.listed)
+        self.start_in(LEFT, "ibv_rc_pingpong", "-g", "0", "-n", "20")
+        self.until_listens(LEFT, 18515)
+        self.assertEqual(self.run_in(RIGHT, "ibv_rc_pingpong", "-g", "0", "-n", "20", LEFT, check=False).returncode, 0)
+
+    def test_sixteen_mpi_ranks_cross_the_spines(self):
+        if shutil.which("mpirun") is None or not os.path.exists(f"{PROGRAMS}/mpi_exchange"):
+            self.skipTest("no Open MPI, or no mpi_exchange")
+        mpirun = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--host", ",".join(f"{host}:2" for host in HOSTS),
+                  "--mca", "plm_rsh_agent", f"{WEIR} fabric ssh", "--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any",
+                  "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=rc_v,self", f"{PROGRAMS}/mpi_exchange", "allreduce"]
+        process = self.start_in(LEFT, *mpirun)
+        self.assertEqual(process.wait(5 * SECONDS), 0)
+        self.assertRegex(process.stdout.read(), r"allreduce: 16 ranks, right")
+        self.assertGreater(min(self.cables()["leaf1", "spine1"], self.cables()["leaf1", "spine2"]), 0)
+
+    def test_replicas_of_a_server_follow_across_spines(self):
+        def server(host, *options):
+            os.mkdir(f"{self.folder}/{host}")
+            return self.start_in(host, f"{BIN}/weir-server", "--port", "6379", "--rdma-port", "6379", "--bind", "0.0.0.0", "--dir", f"{self.folder}/{host}",
+                                 "--protected-mode", "no", "--save", "", *options)
+
+        def ask(host, *words):
+            return self.run_in(host, f"{BIN}/weir-cli", *words, check=False).stdout.strip()
+
+        replicas = ["leaf1-host2", RIGHT]
+        server(LEFT)
+        self.until("the primary answers", lambda: ask(LEFT, "ping") == "PONG")
+        for replica in replicas:
+            server(replica, "--rdma-replication", "yes", "--replicaof", f"{LEFT} 6379")
+        for replica in replicas:
+            self.until(f"{replica} is linked", lambda: "master_link_status:up" in ask(replica, "info", "replication"))
+        self.link("leaf2", "spine1", "down")
+        self.assertEqual(ask(RIGHT, "-h", LEFT, "--rdma", "set", "key", "value"), "OK")
+        for replica in replicas:
+            self.until(f"{replica} has it", lambda: ask(replica, "get", "key") == "value")
+
+    # ---- what operators ask
+
+    def diagnosed(self, host, *command):
+        if shutil.which(command[0]) is None:
+            self.skipTest(f"no {command[0]} (infiniband-diags)")
+        return self.run_in(host, *command).stdout
+
+    def test_iblinkinfo_shows_cables_and_their_state(self):
+        shown = self.diagnosed(LEFT, "iblinkinfo", "-l")
+        for end in '"leaf1"', '"leaf2"', '"spine1"', '"spine2"', f'"{RIGHT} weir0"':
+            self.assertIn(end, shown)
+        self.assertNotIn("Down", shown)
+        self.link("leaf1", "spine2", "down")
+        self.assertRegex(self.diagnosed(LEFT, "iblinkinfo", "-l"), r' leaf1".*Down')
+
+    def test_ibnetdiscover_finds_all_nodes(self):
+        shown = self.diagnosed(LEFT, "ibnetdiscover")
+        self.assertEqual((len(re.findall(r"(?m)^Switch\t", shown)), len(re.findall(r"(?m)^Ca\t", shown))), (4, 8), shown)
+
+    def test_ibping_reaches_other_hosts(self):
+        if shutil.which("ibping") is None:
+            self.skipTest("no ibping (infiniband-diags)")
+        self.start_in(RIGHT, "ibping", "-S")
+        self.until("the server answers", lambda: " 0% packet loss" in self.run_in(LEFT, "ibping", "-c", "1", "8", check=False).stdout)
+        shown = self.run_in(LEFT, "ibping", "-c", "3", "8").stdout
+        self.assertEqual(shown.count(f"Pong from {RIGHT}"), 3, shown)
+
+    def test_rdma_shows_the_link_of_a_host(self):
+        self.assertRegex(self.diagnosed(LEFT, "rdma", "link"), r"link weir0/1 state ACTIVE physical_state LINK_UP netdev eth0")
+
+    def test_gids_of_a_host_are_files(self):
+        path = "/sys/class/infiniband/weir0/ports/1"
+        shown = self.run_in(LEFT, "sh", "-c", f"cat {path}/gids/0 {path}/gid_attrs/types/0 {path}/gid_attrs/ndevs/0").stdout
+        self.assertEqual(shown, "0000:0000:0000:0000:0000:ffff:0a4d:0001\nRoCE v2\neth0\n")
+
+
+# The tests of Fabric are not run a second time with more hosts.
 for inherited in [name for name in dir(Fabric) if name.startswith("test_")]:
-    setattr(FourHosts, inherited, None)
+    for more in FourHosts, LeafSpine:
+        setattr(more, inherited, None)
 
 if __name__ == "__main__":
     tried = weir("fabric", "up", "--hosts", "1", "--name", f"try-{os.getpid()}", check=False)

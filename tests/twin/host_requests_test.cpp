@@ -9,30 +9,44 @@ namespace {
 
 TEST(HostRequests, are_read_as_they_were_written) {
   using enum Request::Kind;
-  for (const Request& request : {Request{join, "h3"},
-                                 {variables, "h3"},
-                                 {list, ""},
-                                 {plug_in, "rack-1.h_2"},
-                                 {plug_out, "h3"},
-                                 {end, ""}}) {
+  for (const Request& request : {Request{join, "h3", ""},
+                                 {variables, "h3", ""},
+                                 {list, "", ""},
+                                 {cables, "", ""},
+                                 {plug_in, "rack-1.h_2", ""},
+                                 {plug_out, "h3", ""},
+                                 {plug_out, "leaf1", "spine1"},
+                                 {end, "", ""}}) {
     const auto read = read_request(text_of(request));
     ASSERT_TRUE(read) << text_of(request);
     EXPECT_EQ(read->kind, request.kind);
     EXPECT_EQ(read->host, request.host);
+    EXPECT_EQ(read->other, request.other);
   }
 }
 
 TEST(HostRequests, that_are_none_are_refused) {
-  for (const char* text : {"", "join", "join ", "join  h3", "join h3 ", "join h3 x", "join ../h3", "join -h",
-                           "plug h3", "plug h3 up", "list ", "list h3", "End", "join h3\n"})
+  for (const char* text :
+       {"", "join", "join ", "join  h3", "join h3 ", "join h3 x", "join ../h3", "join -h", "plug h3",
+        "plug h3 up", "plug a b", "plug a b c in", "plug a  in", "list ", "list h3", "End", "join h3\n"})
     EXPECT_FALSE(read_request(text)) << text;
   EXPECT_FALSE(read_request("join " + std::string(max_request_bytes, 'h')));
 }
 
 TEST(HostRequests, listing_is_read_as_it_was_written) {
   const Listing listing{"two hosts of net.toml",
-                        {{"h1", 0x0a4d0001, true, 4026532345, {1, 2}, {3, 4}}, {"h2", 7, false, 1, {}, {}}}};
+                        {{"h1", 0x0a4d0001, true, 4026532345, {1, 2}, {3, 4}}, {"h2", 7, false, 1, {}, {}}},
+                        {}};
   EXPECT_EQ(read_listing(text_of(listing)), listing);
+}
+
+TEST(HostRequests, cables_are_read_as_they_were_written) {
+  const std::vector<ListedCable> cables{{"leaf1", "spine1", true, {1, 2}, {3, 4}},
+                                        {"leaf2", "spine1", false, {}, {}}};
+  EXPECT_EQ(read_cables(text_of(cables)), cables);
+  for (const char* text :
+       {"a", "a b", "a b in", "a b up 1 2 3 4", "a b in 1 2 3 4 5", "a b in 1 2 3 x", "/ b in 1 2 3 4"})
+    EXPECT_FALSE(read_cables(text)) << text;
 }
 
 TEST(HostRequests, listing_that_is_none_is_refused) {

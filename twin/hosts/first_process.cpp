@@ -34,7 +34,6 @@ constexpr milliseconds grace{2000};  // from SIGTERM to SIGKILL when the network
 struct Host {
   HostNamespaces namespaces;
   std::uint64_t network_inode = 0;
-  bool plugged_in = true;
 };
 
 // Whether a program of the hosts has not ended yet. One that has, and that its parent outside has not reaped,
@@ -64,6 +63,9 @@ class FirstProcess {
   void accept_clients();
   void answer(link::UniqueFd& client);
   std::string answer_to(const Request& request, std::vector<int>& descriptors);
+  std::optional<std::size_t> find_cable(const std::string& one, const std::string& other) const;
+  std::string plug(std::size_t cable, bool in);
+  void write_topology() const;
   Listing listing() const;
   [[noreturn]] void end(link::UniqueFd asked_by);
   void reap();
@@ -74,6 +76,7 @@ class FirstProcess {
   link::UniqueFd signals_, users_, processes_;
   std::optional<HostMaker> maker_;
   std::vector<Host> hosts_;
+  std::vector<bool> plugged_;  // each cable
   std::vector<link::UniqueFd> clients_;
 };
 
@@ -103,9 +106,11 @@ Result<void> FirstProcess::make_hosts() {
     if (!made) return std::unexpected(made.error());
     struct stat status{};
     ::fstat((*made)[network].get(), &status);
-    hosts_.push_back({std::move(*made), status.st_ino, true});
+    hosts_.push_back({std::move(*made), status.st_ino});
   }
-  return {};
+  plugged_.assign(plan_.is_routed() ? plan_.cables.size() : hosts_.size(), true);
+  write_topology();
+  return maker_->join_switches(plan_);
 }
 
 void FirstProcess::reap() {
@@ -128,20 +133,32 @@ void FirstProcess::accept_clients() {
 }
 
 Listing FirstProcess::listing() const {
-  Listing listing{plan_.title, {}};
+  Listing listing{plan_.title, {}, {}};
   for (std::size_t index = 0; index < hosts_.size(); ++index)
     listing.hosts.push_back({plan_.hosts[index].name,
                              plan_.hosts[index].ipv4,
-                             hosts_[index].plugged_in,
+                             plugged_[index],
                              hosts_[index].network_inode,
                              {},
                              {}});
-  [[maybe_unused]] const auto counted = maker_->count_traffic(listing);  // zeros are better than no list
+  for (std::size_t cable = hosts_.size(); cable < plugged_.size(); ++cable)
+    listing.cables.push_back({plan_.name_of(plan_.cables[cable].a),
+                              plan_.name_of(plan_.cables[cable].b),
+                              plugged_[cable],
+                              {},
+                              {}});
+  [[maybe_unused]] const auto counted =
+      maker_->count_traffic(plan_, listing);  // zeros are better than no list
   return listing;
 }
 
 std::string FirstProcess::answer_to(const Request& request, std::vector<int>& descriptors) {
   if (request.kind == Request::Kind::list) return "ok\n" + text_of(listing());
+  if (request.kind == Request::Kind::cables) return "ok\n" + text_of(listing().cables);
+  if (!request.other.empty()) {
+    const auto cable = find_cable(request.host, request.other);
+    return cable ? plug(*cable, request.kind == Request::Kind::plug_in) : "no such cable";
+  }
   const auto named = std::ranges::find(plan_.hosts, request.host, &HostPlan::name);
   if (named == plan_.hosts.end()) return "no such host";
   const auto index = static_cast<std::size_t>(named - plan_.hosts.begin());
@@ -153,10 +170,30 @@ std::string FirstProcess::answer_to(const Request& request, std::vector<int>& de
     return "ok\n";
   }
   if (request.kind == Request::Kind::variables) return "ok\n" + text_of(plan_.variables, named->name);
-  const bool in = request.kind == Request::Kind::plug_in;
-  if (const auto plugged = maker_->plug(index, in); !plugged) return "no, " + plugged.error().what;
-  host.plugged_in = in;
-  return "ok\n";
+  return plug(index, request.kind == Request::Kind::plug_in);
+}
+
+// The first between these two, in either order.
+std::optional<std::size_t> FirstProcess::find_cable(const std::string& one, const std::string& other) const {
+  for (std::size_t cable = 0; cable < plan_.cables.size(); ++cable) {
+    const std::string &a = plan_.name_of(plan_.cables[cable].a), &b = plan_.name_of(plan_.cables[cable].b);
+    if ((a == one && b == other) || (a == other && b == one)) return cable;
+  }
+  return std::nullopt;
+}
+
+std::string FirstProcess::plug(std::size_t cable, bool in) {
+  plugged_[cable] = in;
+  write_topology();
+  const auto plugged = maker_->plug(plan_, cable, plugged_);
+  return plugged ? "ok\n" : "no, " + plugged.error().what;
+}
+
+// For programs of the hosts. Whole at any time.
+void FirstProcess::write_topology() const {
+  const std::string file = topology_file_in(folder_), part = file + ".new";
+  std::ofstream(part) << topology_file(plan_, plugged_);
+  ::rename(part.c_str(), file.c_str());
 }
 
 void FirstProcess::answer(link::UniqueFd& client) {

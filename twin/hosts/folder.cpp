@@ -119,6 +119,7 @@ Result<link::UniqueFd> connect_to_keeper(const std::string& folder) {
 void vacate(const std::string& folder) noexcept {
   ::unlink((folder + "/keeper").c_str());
   ::unlink(hosts_file_in(folder).c_str());
+  ::unlink(topology_file_in(folder).c_str());
   ::rmdir(folder.c_str());
   // The last network takes the folder of all with it.
   if (const std::string above = folder.substr(0, folder.rfind('/')); above == folder_of_all())
@@ -126,5 +127,6 @@ void vacate(const std::string& folder) noexcept {
 }
 
 std::string hosts_file_in(const std::string& folder) { return folder + "/hosts"; }
+std::string topology_file_in(const std::string& folder) { return folder + "/topology"; }
 
 }  // namespace weir::hosts

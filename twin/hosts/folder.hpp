@@ -24,5 +24,6 @@ Result<link::UniqueFd> connect_to_keeper(const std::string& folder);
 void vacate(const std::string& folder) noexcept;
 
 std::string hosts_file_in(const std::string& folder);
+std::string topology_file_in(const std::string& folder);
 
 }  // namespace weir::hosts

@@ -17,8 +17,6 @@ namespace {
 constexpr const char* bridge = "switch";
 constexpr const char* interface = "eth0";
 
-std::string port_of(std::size_t index) { return "port" + std::to_string(index + 1); }
-
 // A setting that this kernel may lack; the host does without it.
 void set(const char* file, const std::string& value) { std::ofstream(file) << value; }
 
@@ -70,11 +68,17 @@ Result<HostMaker> HostMaker::make(const NetworkPlan& plan, std::string hosts_fil
     made.switch_[kind] = std::move(*fd);
   }
   set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");  // a switch's ports have no addresses
+  if (const auto checked = check(plan); !checked) return std::unexpected(checked.error());
+  if (plan.is_routed()) {
+    auto switches = RoutingSwitches::make(plan);
+    if (!switches) return std::unexpected(switches.error());
+    made.switches_.emplace(std::move(*switches));
+    return made;
+  }
   auto links = Links::open();
   if (!links) return std::unexpected(links.error());
   if (const auto added = links->add_bridge(bridge); !added) return std::unexpected(added.error());
   if (const auto up = links->set_up(bridge, true); !up) return std::unexpected(up.error());
-  if (const auto checked = check(plan); !checked) return std::unexpected(checked.error());
   return made;
 }
 
@@ -89,8 +93,8 @@ Result<void> HostMaker::lay_cable(const NetworkPlan& plan, std::size_t index) co
   auto links = Links::open();
   if (!links) return std::unexpected(links.error());
   if (const auto up = links->set_up("lo", true); !up) return up;
-  if (const auto laid = links->add_cable(interface, port_of(index), switch_[network].get(), plan.mtu_bytes);
-      !laid)
+  const int other_end = switches_ ? switches_->network_at(plan, index) : switch_[network].get();
+  if (const auto laid = links->add_cable(interface, port_of(index), other_end, plan.mtu_bytes); !laid)
     return laid;
   if (const auto given = links->add_address(interface, plan.hosts[index].ipv4, plan.ipv4_prefix); !given)
     return given;
@@ -113,11 +117,14 @@ Result<HostNamespaces> HostMaker::make_host(const NetworkPlan& plan, std::size_t
   // Addresses are unique here: they need not be asked for (DAD) before they can be used.
   set("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
   set("/proc/sys/net/ipv4/ping_group_range", std::to_string(::getegid()) + " " + std::to_string(::getegid()));
+  // Neighbours' addresses (fe80::) do not pass routers.
+  if (plan.is_routed()) set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
   if (plan.tcp_buffer_bytes != 0) fix_tcp_buffers(plan.tcp_buffer_bytes);
   if (const auto laid = lay_cable(plan, index); !laid) return std::unexpected(laid.error());
   if (const auto mounted = mount_private_files(hosts_file_); !mounted)
     return std::unexpected(mounted.error());
   if (const auto returned = return_to_switch(); !returned) return std::unexpected(returned.error());
+  if (switches_) return made;
 
   auto links = Links::open();
   if (!links) return std::unexpected(links.error());
@@ -126,11 +133,21 @@ Result<HostNamespaces> HostMaker::make_host(const NetworkPlan& plan, std::size_t
   return made;
 }
 
-Result<void> HostMaker::count_traffic(Listing& listing) const {
+Result<void> HostMaker::join_switches(const NetworkPlan& plan) {
+  return switches_ ? switches_->join(plan) : Result<void>{};
+}
+
+Result<void> HostMaker::count_traffic(const NetworkPlan& plan, Listing& listing) const {
   auto links = Links::open();
   if (!links) return std::unexpected(links.error());
-  const auto counters = links->counters();
+  const auto counters = switches_ ? switches_->counters(plan) : links->counters();
   if (!counters) return std::unexpected(counters.error());
+  for (std::size_t index = 0; index < listing.cables.size(); ++index) {
+    const auto port = counters->find(port_of(listing.hosts.size() + index));
+    if (port == counters->end()) continue;
+    listing.cables[index].sent = {port->second.sent_packets, port->second.sent_bytes};
+    listing.cables[index].received = {port->second.received_packets, port->second.received_bytes};
+  }
   for (std::size_t index = 0; index < listing.hosts.size(); ++index) {
     const auto port = counters->find(port_of(index));
     if (port == counters->end()) continue;
@@ -141,10 +158,11 @@ Result<void> HostMaker::count_traffic(Listing& listing) const {
   return {};
 }
 
-Result<void> HostMaker::plug(std::size_t index, bool in) {
+Result<void> HostMaker::plug(const NetworkPlan& plan, std::size_t cable, const std::vector<bool>& plugged) {
+  if (switches_) return switches_->plug(plan, cable, plugged);
   auto links = Links::open();
   if (!links) return std::unexpected(links.error());
-  return links->set_up(port_of(index), in);
+  return links->set_up(port_of(cable), plugged[cable]);
 }
 
 }  // namespace weir::hosts

@@ -1,11 +1,14 @@
 // Makes hosts: their namespaces and what is in them, and the switch that joins them.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "twin/hosts/namespaces.hpp"
 #include "twin/hosts/network_plan.hpp"
 #include "twin/hosts/requests.hpp"
+#include "twin/hosts/routing_switches.hpp"
 
 namespace weir::hosts {
 
@@ -20,11 +23,15 @@ class HostMaker {
   // The descriptors are those of `network` to `ipc`; the other two are the same for all hosts.
   Result<HostNamespaces> make_host(const NetworkPlan& plan, std::size_t index);
 
-  // Fills in what the hosts of a listing, which has all of them, have sent and received.
-  Result<void> count_traffic(Listing& listing) const;
+  // Joins the switches of a routed network. All hosts have been made.
+  Result<void> join_switches(const NetworkPlan& plan);
 
-  // Pulls the cable out of the switch, or plugs it in: the host sees its interface lose its carrier.
-  Result<void> plug(std::size_t index, bool in);
+  // Fills in what the hosts of a listing, which has all of them and all cables, have sent and received.
+  Result<void> count_traffic(const NetworkPlan& plan, Listing& listing) const;
+
+  // Pulls a cable out of its switches, or plugs it in: a host sees its interface lose its carrier. `plugged`:
+  // all cables, afterwards; without switches that route, those of the hosts.
+  Result<void> plug(const NetworkPlan& plan, std::size_t cable, const std::vector<bool>& plugged);
 
  private:
   HostMaker() = default;
@@ -33,6 +40,7 @@ class HostMaker {
 
   std::string hosts_file_;
   HostNamespaces switch_;
+  std::optional<RoutingSwitches> switches_;  // of a routed network
 };
 
 }  // namespace weir::hosts

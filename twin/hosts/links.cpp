@@ -8,6 +8,8 @@
 #include <netlink/route/link.h>
 #include <netlink/route/link/bridge.h>
 #include <netlink/route/link/veth.h>
+#include <netlink/route/nexthop.h>
+#include <netlink/route/route.h>
 
 namespace weir::hosts {
 namespace {
@@ -17,6 +19,7 @@ struct Put {
   void operator()(rtnl_addr* address) const { rtnl_addr_put(address); }
   void operator()(nl_cache* cache) const { nl_cache_free(cache); }
   void operator()(nl_addr* address) const { nl_addr_put(address); }
+  void operator()(rtnl_route* route) const { rtnl_route_put(route); }
 };
 using Link = std::unique_ptr<rtnl_link, Put>;
 
@@ -31,6 +34,22 @@ Result<Link> named(nl_sock* socket, const std::string& name) {
       !found)
     return std::unexpected(found.error());
   return Link(link);
+}
+
+std::unique_ptr<nl_addr, Put> address_of(std::uint32_t ipv4, int prefix) {
+  const std::uint32_t bytes = htonl(ipv4);
+  std::unique_ptr<nl_addr, Put> address(nl_addr_build(AF_INET, &bytes, sizeof bytes));
+  if (address) nl_addr_set_prefixlen(address.get(), prefix);
+  return address;
+}
+
+std::unique_ptr<rtnl_route, Put> route_to(std::uint32_t ipv4) {
+  std::unique_ptr<rtnl_route, Put> route(rtnl_route_alloc());
+  const auto to = address_of(ipv4, 32);
+  if (!route || !to) return nullptr;
+  rtnl_route_set_family(route.get(), AF_INET);
+  rtnl_route_set_dst(route.get(), to.get());
+  return route;
 }
 
 }  // namespace
@@ -65,6 +84,48 @@ Result<void> Links::add_cable(const std::string& name, const std::string& peer, 
   return done(status, "cannot make the virtual cable " + name + "-" + peer);
 }
 
+Result<void> Links::add_cable_between(const std::string& name, int one_namespace, int other_namespace,
+                                      unsigned mtu_bytes) {
+  const Link link(rtnl_link_veth_alloc());
+  if (!link) return failure_errno(ENOMEM, "interface " + name);
+  rtnl_link* const other = rtnl_link_veth_get_peer(link.get());
+  for (const auto& [end, at] : {std::pair{link.get(), one_namespace}, {other, other_namespace}}) {
+    rtnl_link_set_name(end, name.c_str());
+    rtnl_link_set_mtu(end, mtu_bytes);
+    rtnl_link_set_ns_fd(end, at);
+  }
+  const int status = rtnl_link_add(socket_.get(), link.get(), NLM_F_CREATE | NLM_F_EXCL);
+  rtnl_link_put(other);
+  return done(status, "cannot make the virtual cable " + name);
+}
+
+Result<void> Links::set_route(std::uint32_t ipv4, const std::vector<Way>& ways) {
+  const auto route = route_to(ipv4);
+  if (!route) return failure_errno(ENOMEM, "a route");
+  for (const Way& way : ways) {
+    rtnl_nexthop* const next = rtnl_route_nh_alloc();
+    if (next == nullptr) return failure_errno(ENOMEM, "a route");
+    rtnl_route_nh_set_ifindex(next, static_cast<int>(::if_nametoindex(way.interface.c_str())));
+    rtnl_route_add_nexthop(route.get(), next);  // which now owns it
+    if (way.neighbour_ipv4 == 0) continue;
+    const auto gateway = address_of(way.neighbour_ipv4, 32);
+    if (!gateway) return failure_errno(ENOMEM, "a route");
+    rtnl_route_nh_set_gateway(next, gateway.get());
+    rtnl_route_nh_set_flags(next, RTNH_F_ONLINK);
+  }
+  rtnl_route_set_scope(route.get(), ways.front().neighbour_ipv4 == 0 ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE);
+  return done(rtnl_route_add(socket_.get(), route.get(), NLM_F_CREATE | NLM_F_REPLACE),
+              "cannot route packets by " + ways.front().interface);
+}
+
+Result<void> Links::remove_route(std::uint32_t ipv4) {
+  const auto route = route_to(ipv4);
+  if (!route) return failure_errno(ENOMEM, "a route");
+  rtnl_route_set_scope(route.get(), RT_SCOPE_NOWHERE);  // of whatever scope
+  const int status = rtnl_route_delete(socket_.get(), route.get(), 0);
+  return status == -NLE_OBJ_NOTFOUND ? Result<void>{} : done(status, "cannot remove a route");
+}
+
 Result<void> Links::plug_into(const std::string& bridge, const std::string& name) {
   const auto to = named(socket_.get(), bridge);
   if (!to) return std::unexpected(to.error());
@@ -80,11 +141,9 @@ Result<void> Links::plug_into(const std::string& bridge, const std::string& name
 Result<void> Links::add_address(const std::string& name, std::uint32_t ipv4, unsigned prefix) {
   const auto link = named(socket_.get(), name);
   if (!link) return std::unexpected(link.error());
-  const std::uint32_t bytes = htonl(ipv4);
-  const std::unique_ptr<nl_addr, Put> local(nl_addr_build(AF_INET, &bytes, sizeof bytes));
+  const auto local = address_of(ipv4, static_cast<int>(prefix));
   const std::unique_ptr<rtnl_addr, Put> address(rtnl_addr_alloc());
   if (!local || !address) return failure_errno(ENOMEM, "an address");
-  nl_addr_set_prefixlen(local.get(), static_cast<int>(prefix));
   rtnl_addr_set_ifindex(address.get(), rtnl_link_get_ifindex(link->get()));
   rtnl_addr_set_local(address.get(), local.get());
   return done(rtnl_addr_add(socket_.get(), address.get(), 0), "cannot give " + name + " its address");

@@ -25,15 +25,21 @@ bool read_number(std::string_view word, Number& number) {
 
 std::optional<Request> read_request(std::string_view text) {
   if (text.size() > max_request_bytes) return std::nullopt;
-  if (text == "list") return Request{Request::Kind::list, {}};
-  if (text == "end") return Request{Request::Kind::end, {}};
+  if (text == "list") return Request{Request::Kind::list, {}, {}};
+  if (text == "cables") return Request{Request::Kind::cables, {}, {}};
+  if (text == "end") return Request{Request::Kind::end, {}, {}};
   const std::string_view verb = take(text, ' ');
-  if (verb == "join" && is_name(text)) return Request{Request::Kind::join, std::string(text)};
-  if (verb == "variables" && is_name(text)) return Request{Request::Kind::variables, std::string(text)};
-  const std::string_view host = take(text, ' ');
+  if (verb == "join" && is_name(text)) return Request{Request::Kind::join, std::string(text), {}};
+  if (verb == "variables" && is_name(text)) return Request{Request::Kind::variables, std::string(text), {}};
+  const std::string host(take(text, ' '));
   if (verb != "plug" || !is_name(host)) return std::nullopt;
-  if (text == "in") return Request{Request::Kind::plug_in, std::string(host)};
-  if (text == "out") return Request{Request::Kind::plug_out, std::string(host)};
+  std::string other;
+  if (text.find(' ') != std::string_view::npos) {
+    other = take(text, ' ');
+    if (!is_name(other)) return std::nullopt;
+  }
+  if (text == "in") return Request{Request::Kind::plug_in, host, other};
+  if (text == "out") return Request{Request::Kind::plug_out, host, other};
   return std::nullopt;
 }
 
@@ -45,10 +51,12 @@ std::string text_of(const Request& request) {
       return "variables " + request.host;
     case Request::Kind::list:
       return "list";
+    case Request::Kind::cables:
+      return "cables";
     case Request::Kind::plug_in:
-      return "plug " + request.host + " in";
     case Request::Kind::plug_out:
-      return "plug " + request.host + " out";
+      return "plug " + request.host + (request.other.empty() ? "" : " " + request.other) +
+             (request.kind == Request::Kind::plug_in ? " in" : " out");
     case Request::Kind::end:
       return "end";
   }
@@ -81,6 +89,36 @@ std::string text_of(const Listing& listing) {
     text += host.name + " " + std::to_string(host.ipv4) + (host.plugged_in ? " in" : " out");
     for (const std::uint64_t number :
          {host.network_inode, host.sent.packets, host.sent.bytes, host.received.packets, host.received.bytes})
+      text += " " + std::to_string(number);
+    text += "\n";
+  }
+  return text;
+}
+
+std::optional<std::vector<ListedCable>> read_cables(std::string_view text) {
+  std::vector<ListedCable> cables;
+  while (!text.empty()) {
+    std::string_view line = take(text, '\n');
+    ListedCable cable;
+    cable.a = take(line, ' ');
+    cable.b = take(line, ' ');
+    const std::string_view state = take(line, ' ');
+    if (!is_name(cable.a) || !is_name(cable.b) || (state != "in" && state != "out")) return std::nullopt;
+    for (auto* const number : {&cable.sent.packets, &cable.sent.bytes, &cable.received.packets})
+      if (!read_number(take(line, ' '), *number)) return std::nullopt;
+    if (!read_number(line, cable.received.bytes)) return std::nullopt;
+    cable.plugged_in = state == "in";
+    cables.push_back(std::move(cable));
+  }
+  return cables;
+}
+
+std::string text_of(const std::vector<ListedCable>& cables) {
+  std::string text;
+  for (const ListedCable& cable : cables) {
+    text += cable.a + " " + cable.b + (cable.plugged_in ? " in" : " out");
+    for (const std::uint64_t number :
+         {cable.sent.packets, cable.sent.bytes, cable.received.packets, cable.received.bytes})
       text += " " + std::to_string(number);
     text += "\n";
   }

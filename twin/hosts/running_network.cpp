@@ -30,6 +30,9 @@ Result<Message> ask(const std::string& folder, const Request& request) {
   if (answer->text.empty()) return failure(Cause::no_network, "the keeper of the network has ended");
   if (!answer->text.starts_with(granted)) {
     if (answer->text == "no such host") return no_such_host(folder, request.host);
+    if (answer->text == "no such cable")
+      return failure(Cause::no_host, "the network has no cable between '" + request.host + "' and '" +
+                                         request.other + "'; weir fabric list NAME shows the cables");
     return failure(Cause::system, "the keeper of the network says " + answer->text);
   }
   answer->text.erase(0, granted.size());
@@ -44,7 +47,7 @@ Result<Message> ask(const std::string& folder, const Request& request) {
 }  // namespace
 
 Result<Listing> list_hosts(const std::string& folder) {
-  const auto answer = ask(folder, {Request::Kind::list, {}});
+  const auto answer = ask(folder, {Request::Kind::list, {}, {}});
   if (!answer) return std::unexpected(answer.error());
   auto listing = read_listing(answer->text);
   if (!listing)
@@ -55,7 +58,7 @@ Result<Listing> list_hosts(const std::string& folder) {
 
 Result<HostNamespaces> find_host(const std::string& folder, const std::string& host) {
   if (!is_name(host)) return no_such_host(folder, host);
-  auto answer = ask(folder, {Request::Kind::join, host});
+  auto answer = ask(folder, {Request::Kind::join, host, {}});
   if (!answer) return std::unexpected(answer.error());
   if (answer->descriptors.size() != namespaces)
     return failure(Cause::system,
@@ -68,7 +71,7 @@ Result<HostNamespaces> find_host(const std::string& folder, const std::string& h
 
 Result<Variables> variables_of(const std::string& folder, const std::string& host) {
   if (!is_name(host)) return no_such_host(folder, host);
-  const auto answer = ask(folder, {Request::Kind::variables, host});
+  const auto answer = ask(folder, {Request::Kind::variables, host, {}});
   if (!answer) return std::unexpected(answer.error());
   auto variables = read_variables(answer->text);
   if (!variables)
@@ -77,15 +80,34 @@ Result<Variables> variables_of(const std::string& folder, const std::string& hos
   return *std::move(variables);
 }
 
+Result<std::vector<ListedCable>> list_cables(const std::string& folder) {
+  const auto answer = ask(folder, {Request::Kind::cables, {}, {}});
+  if (!answer) return std::unexpected(answer.error());
+  auto cables = read_cables(answer->text);
+  if (!cables)
+    return failure(Cause::system,
+                   "the keeper of the network is of another version; end it and start it anew");
+  return *std::move(cables);
+}
+
+Result<void> plug_between(const std::string& folder, const std::string& one, const std::string& other,
+                          bool in) {
+  for (const std::string& name : {one, other})
+    if (!is_name(name)) return failure(Cause::no_host, "'" + name + "' cannot be a node's name");
+  const auto answer = ask(folder, {in ? Request::Kind::plug_in : Request::Kind::plug_out, one, other});
+  if (!answer) return std::unexpected(answer.error());
+  return {};
+}
+
 Result<void> plug(const std::string& folder, const std::string& host, bool in) {
   if (!is_name(host)) return no_such_host(folder, host);
-  const auto answer = ask(folder, {in ? Request::Kind::plug_in : Request::Kind::plug_out, host});
+  const auto answer = ask(folder, {in ? Request::Kind::plug_in : Request::Kind::plug_out, host, {}});
   if (!answer) return std::unexpected(answer.error());
   return {};
 }
 
 Result<void> end_network(const std::string& folder) {
-  const auto answer = ask(folder, {Request::Kind::end, {}});
+  const auto answer = ask(folder, {Request::Kind::end, {}, {}});
   if (!answer) return std::unexpected(answer.error());
   return {};
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "twin/hosts/host_error.hpp"
 #include "twin/hosts/namespaces.hpp"
@@ -21,8 +22,14 @@ Result<HostNamespaces> find_host(const std::string& folder, const std::string& h
 // What the network's starter wants in the environment of every program there.
 Result<Variables> variables_of(const std::string& folder, const std::string& host);
 
-// Pulls the cable between the host and the switch, or plugs it in again.
+// Of a network whose switches route; else none.
+Result<std::vector<ListedCable>> list_cables(const std::string& folder);
+
+// Pulls the cable between the host and its switch, or plugs it in again.
 Result<void> plug(const std::string& folder, const std::string& host, bool in);
+// The same with the cable between two nodes.
+Result<void> plug_between(const std::string& folder, const std::string& one, const std::string& other,
+                          bool in);
 
 // Ends the network and every program in it: SIGTERM, and SIGKILL after 2 s. Returns when all of it is gone.
 Result<void> end_network(const std::string& folder);

@@ -20,6 +20,7 @@ constexpr std::string_view fabric_help = R"(Usage: weir fabric up [OPTIONS] NETW
        weir fabric ps [--json] [NAME]
        weir fabric top [--interval SECONDS] [--count N] [NAME]
        weir fabric link [--fabric NAME] HOST down|up
+       weir fabric link [--fabric NAME] SWITCH SWITCH down|up
        weir fabric down [NAME | --all]
 
 Makes the hosts of a network on this machine, without root, and runs programs in them on Weir's NIC: RoCEv2 packets go
@@ -52,12 +53,14 @@ and users are those of the machine. It runs in real time and models no bandwidth
   list       the networks that are up; with NAME the hosts of one: address, link, number of programs
   ps         the programs in the hosts, with their process numbers on this machine
   top        what the hosts send and receive per second, until q; where the output is no terminal, a table each time
-  link       pull the cable of a host out of the switch, or plug it in again
+  link       pull the cable of a host out of its switch, or that between two switches, or plug it in again; the switches
+             then route around it
   down       end a network with all programs in it (SIGTERM, then SIGKILL after 2 s)
 
 Options:
   --name NAME    name of the new network (default: that of the file, or net)
   --hosts N      make hosts h1 to hN, without a file
+  --flat         put the hosts of the file on one switch, instead of on those of the file, which route between them
   --mtu BYTES    MTU of the hosts' interfaces (default 9000, or what the frames of the network file leave): a RoCE MTU
                  of 4096 needs 4200
   --pcap DIR     write the packets that programs of each host send and receive to DIR/HOST.pcapng; with a scenario,

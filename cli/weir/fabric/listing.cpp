@@ -30,8 +30,33 @@ std::expected<ShownNetwork, std::string> look_at(const std::string& name) {
   if (!folder) return std::unexpected(folder.error());
   auto listing = hosts::list_hosts(*folder);
   if (!listing) return std::unexpected(listing.error().what);
+  auto cables = hosts::list_cables(*folder);
+  if (!cables) return std::unexpected(cables.error().what);
+  listing->cables = *std::move(cables);
   auto programs = hosts::programs_in(*listing);
   return ShownNetwork{folder->substr(folder->rfind('/') + 1), *std::move(listing), std::move(programs)};
+}
+
+void add_traffic(JsonText& json, std::string_view key, const hosts::Traffic& traffic) {
+  json.key(key)
+      .begin_object()
+      .key("packets")
+      .number(traffic.packets)
+      .key("bytes")
+      .number(traffic.bytes)
+      .end();
+}
+
+void add_cables(JsonText& json, const std::vector<hosts::ListedCable>& cables) {
+  json.key("cables").begin_array();
+  for (const auto& cable : cables) {
+    json.line(4).begin_object().key("a").text(cable.a).key("b").text(cable.b);
+    json.key("link").text(cable.plugged_in ? "up" : "down");
+    add_traffic(json, "sent", cable.sent);
+    add_traffic(json, "received", cable.received);
+    json.end();
+  }
+  json.end();
 }
 
 void add_network(JsonText& json, const ShownNetwork& network) {
@@ -41,21 +66,17 @@ void add_network(JsonText& json, const ShownNetwork& network) {
     const auto& host = network.listing.hosts[index];
     json.line(4).begin_object().key("name").text(host.name).key("address").text(hosts::dotted(host.ipv4));
     json.key("link").text(host.plugged_in ? "up" : "down");
-    for (const auto& [key, traffic] : {std::pair{"sent", host.sent}, {"received", host.received}})
-      json.key(key)
-          .begin_object()
-          .key("packets")
-          .number(traffic.packets)
-          .key("bytes")
-          .number(traffic.bytes)
-          .end();
+    add_traffic(json, "sent", host.sent);
+    add_traffic(json, "received", host.received);
     json.key("programs").begin_array();
     for (const auto& program : network.programs)
       if (program.host == index)
         json.line(6).begin_object().key("pid").number(program.pid).key("command").text(program.command).end();
     json.end().end();
   }
-  json.end().end();
+  json.end();
+  if (!network.listing.cables.empty()) add_cables(json, network.listing.cables);
+  json.end();
 }
 
 std::string as_json(const std::vector<ShownNetwork>& networks) {
@@ -82,7 +103,13 @@ std::string hosts_of(const ShownNetwork& network) {
     rows.push_back({host.name, hosts::dotted(host.ipv4), host.plugged_in ? "up" : "down",
                     std::to_string(network.programs_in(index))});
   }
-  return table_of(rows);
+  std::string text = table_of(rows);
+  if (network.listing.cables.empty()) return text;
+  rows.assign({{"CABLE", "", "LINK", "SENT", "RECEIVED"}});
+  for (const auto& cable : network.listing.cables)
+    rows.push_back({cable.a, cable.b, cable.plugged_in ? "up" : "down", std::to_string(cable.sent.packets),
+                    std::to_string(cable.received.packets)});
+  return text + "\n" + table_of(rows);
 }
 
 std::string programs_of(const ShownNetwork& network) {

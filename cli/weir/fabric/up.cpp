@@ -30,7 +30,7 @@ constexpr int invalid_network_file = 3;
 
 struct UpCommand {
   std::string name, hosts, mtu, captures, faults_file, faults;
-  bool json = false;
+  bool json = false, flat = false;
 };
 
 // Either an exit status, after a complaint, or nothing: it went well.
@@ -58,7 +58,35 @@ Ended count_hosts(const UpCommand& command, hosts::NetworkPlan& plan) {
   return std::nullopt;
 }
 
-Ended read_hosts(const std::string& file, hosts::NetworkPlan& plan) {
+// The switches of the file, and their cables. One is as well without routes.
+Ended add_switches(const fabric::Network& network, hosts::NetworkPlan& plan) {
+  std::vector<std::size_t> index_of(network.nodes.size());  // in the plan
+  std::size_t hosts = 0;
+  for (std::size_t node = 0; node < network.nodes.size(); ++node) {
+    if (network.nodes[node].kind == fabric::NodeKind::host) {
+      index_of[node] = hosts++;
+    } else {
+      index_of[node] = plan.hosts.size() + plan.switches.size();
+      plan.switches.push_back(network.nodes[node].name);
+    }
+  }
+  plan.cables.resize(hosts);
+  for (const auto& node : network.nodes) {
+    if (node.kind != fabric::NodeKind::host) continue;
+    const auto first = network.neighbor(node.ports.front());
+    const std::size_t host = index_of[network[node.ports.front()].node.index];
+    plan.cables[host] = {host, index_of[first.index]};
+    if (plan.cables[host].b < hosts)
+      return wrong("the host " + node.name + " is not on a switch: use --flat, which puts all hosts on one");
+  }
+  for (const auto& link : network.links) {
+    const std::size_t a = index_of[network[link.a].node.index], b = index_of[network[link.b].node.index];
+    if (a >= hosts && b >= hosts) plan.cables.push_back({a, b});
+  }
+  return std::nullopt;
+}
+
+Ended read_hosts(const std::string& file, bool flat, hosts::NetworkPlan& plan) {
   fabric::Complaints complaints;
   const auto network = fabric::load_network(file, complaints);
   if (!network) {
@@ -69,6 +97,8 @@ Ended read_hosts(const std::string& file, hosts::NetworkPlan& plan) {
   for (const auto& node : network->nodes)
     if (node.kind == fabric::NodeKind::host) names.push_back(node.name);
   plan.hosts = hosts::hosts_by_order(names);
+  if (!flat && network->nodes.size() > names.size() + 1)
+    if (const Ended ended = add_switches(*network, plan)) return ended;
   // Of a frame, Ethernet's header with a VLAN tag and checksum is not the interface's.
   constexpr unsigned frame_overhead = 22, fewest = 1280, most = 65535;
   plan.mtu_bytes = std::clamp(network->classes.mtu_bytes - frame_overhead, fewest, most);
@@ -124,6 +154,9 @@ int show(const std::string& name, const hosts::NetworkPlan& plan) {
         fmt::format("  {:<{}}  {}\n", plan.hosts[index].name, width, hosts::dotted(plan.hosts[index].ipv4));
   if (plan.hosts.size() > shown)
     text += fmt::format("  and {} more: weir fabric list {}\n", plan.hosts.size() - shown, name);
+  if (plan.is_routed())
+    text += fmt::format("  {} switches, {} cables between them\n", plan.switches.size(),
+                        plan.cables.size() - plan.hosts.size());
   const std::string& first = plan.hosts.front().name;
   text += fmt::format(
       "Run a program in one:  weir fabric run --host {} -- ibv_devinfo\nEnd all of it:         weir fabric "
@@ -142,6 +175,7 @@ int fabric_up(std::span<const std::string> arguments) {
                                   {.name = "--pcap", .value = &command.captures},
                                   {.name = "--faults", .value = &command.faults_file},
                                   {.name = "--fault", .value = &command.faults, .between = ';'},
+                                  {.name = "--flat", .flag = &command.flat},
                                   {.name = "--json", .flag = &command.json}};
   const auto words = read_fabric_words("up", arguments, options);
   if (!words) return words.error();
@@ -149,7 +183,8 @@ int fabric_up(std::span<const std::string> arguments) {
     return wrong("it wants one network file, or --hosts N; see weir fabric --help", fabric_misused);
 
   hosts::NetworkPlan plan;
-  if (const Ended ended = words->empty() ? count_hosts(command, plan) : read_hosts(words->front(), plan))
+  if (const Ended ended =
+          words->empty() ? count_hosts(command, plan) : read_hosts(words->front(), command.flat, plan))
     return *ended;
   if (!command.mtu.empty()) {
     const auto mtu = read_count(command.mtu);
