@@ -1,6 +1,6 @@
 #include "kv/scripts/budget.hpp"
 
-#include <cstdlib>
+#include "kv/text/large_blocks.hpp"
 
 namespace weir::kv {
 
@@ -31,13 +31,13 @@ void* Budget::allocate(void* budget, void* block, std::size_t old_size, std::siz
   self.allocated(new_size);
   if (new_size == 0) {
     self.used_ -= old_size;
-    std::free(block);
+    free_block(block, old_size);
     return nullptr;
   }
   // Shrinking a block must not fail.
   if (self.limited_ && new_size > old_size && self.used_ + (new_size - old_size) > self.limit_)
     return nullptr;
-  void* const moved = std::realloc(block, new_size);
+  void* const moved = reallocate_block(block, old_size, new_size);
   if (moved != nullptr) self.used_ = self.used_ - old_size + new_size;
   return moved;
 }
