@@ -12,6 +12,7 @@
 
 #include "tests/bystander/child.hpp"
 #include "tests/bystander/clients.hpp"
+#include "tests/bystander/cluster.hpp"
 #include "tests/bystander/misdeeds.hpp"
 #include "tests/bystander/services.hpp"
 #include "tests/bystander/table.hpp"
@@ -49,17 +50,28 @@ std::string on_this_host(std::string address) {
   return address;
 }
 
+// Behind the gateway are nodes of this test.
+enum class Kind : std::uint8_t { store, rpc, gateway };
+
+Protocol protocol_of(Kind kind) { return kind == Kind::rpc ? Protocol::rpc : Protocol::resp; }
+
 // weir-server or this test's RPC server, on all transports.
 class AttackedServer {
  public:
-  explicit AttackedServer(Protocol protocol) {
+  explicit AttackedServer(Kind kind) {
     ::setenv(authority_variable, test::certificates().certificate("ca").c_str(), 1);
     // Only root can give it away, and become another user.
     [[maybe_unused]] const int given =
         ::chown(others_folder_.path().c_str(), users::another_user, users::another_user);
     ::setenv(users::folder_variable, others_folder_.path().c_str(), 1);
+    ::unsetenv(nodes::listening_variable);
     give_clock();
-    protocol == Protocol::resp ? start_store() : start_rpc();
+    if (kind == Kind::rpc) {
+      start_rpc();
+    } else {
+      if (kind == Kind::gateway) cluster_.emplace();
+      start_store();
+    }
     ::unsetenv("LD_PRELOAD");
   }
   // In the order of `transports`.
@@ -80,31 +92,33 @@ class AttackedServer {
   void start_store() {
     const test::Certificates& all = test::certificates();
     const std::string socket = folder_.file("s");
-    process_.emplace(std::vector<std::string>{WEIR_SERVER,
-                                              "--bind",
-                                              "127.0.0.1",
-                                              "--port",
-                                              "-1",
-                                              "--tls-port",
-                                              "-1",
-                                              "--rdma-port",
-                                              "-1",
-                                              "--rdma-tls-port",
-                                              "-1",
-                                              "--rdma-bind",
-                                              everywhere,
-                                              "--unixsocket",
-                                              socket,
-                                              "--requirepass",
-                                              password,
-                                              "--tls-cert-file",
-                                              all.certificate("server"),
-                                              "--tls-key-file",
-                                              all.key("server"),
-                                              "--tls-auth-clients",
-                                              "no",
-                                              "--rdma-provider",
-                                              "weir"});
+    std::vector<std::string> words{WEIR_SERVER,
+                                   "--bind",
+                                   "127.0.0.1",
+                                   "--port",
+                                   "-1",
+                                   "--tls-port",
+                                   "-1",
+                                   "--rdma-port",
+                                   "-1",
+                                   "--rdma-tls-port",
+                                   "-1",
+                                   "--rdma-bind",
+                                   everywhere,
+                                   "--unixsocket",
+                                   socket,
+                                   "--requirepass",
+                                   password,
+                                   "--tls-cert-file",
+                                   all.certificate("server"),
+                                   "--tls-key-file",
+                                   all.key("server"),
+                                   "--tls-auth-clients",
+                                   "no",
+                                   "--rdma-provider",
+                                   "weir"};
+    if (cluster_) words.insert(words.end(), {"--cluster-gateway", cluster_->address()});
+    process_.emplace(std::move(words));
     std::map<std::string, std::string> at;
     constexpr std::string_view says = "listening on ";
     for (std::string line; line.find("Ready to accept") == std::string::npos;) {
@@ -130,17 +144,18 @@ class AttackedServer {
   }
 
   test::ScratchDirectory folder_, others_folder_;
+  std::optional<Cluster> cluster_;
   std::vector<std::string> addresses_;
   std::optional<Child> process_;
 };
 
 class Harness {
  public:
-  Harness(Protocol protocol, std::uint64_t seed)
-      : protocol_(protocol),
+  Harness(Kind kind, std::uint64_t seed)
+      : protocol_(protocol_of(kind)),
         random_(seed),
-        server_(protocol),
-        clients_{io_, protocol, server_.addresses(), seed} {
+        server_(kind),
+        clients_{io_, protocol_, server_.addresses(), seed, kind == Kind::gateway ? Cluster::text_key : ""} {
     clients_.start();
   }
 
@@ -252,6 +267,18 @@ class Harness {
   bool frozen_ = false, server_ended_ = false;
 };
 
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::store:
+      return "weir-server";
+    case Kind::rpc:
+      return "rpc";
+    case Kind::gateway:
+      return "gateway";
+  }
+  return "";
+}
+
 struct Campaign {
   std::uint64_t seed = 0;
   milliseconds each{120};  // for each misdeed over each transport
@@ -260,7 +287,7 @@ struct Campaign {
 
 // Every misdeed that `wanted` selects, over every transport where it is possible, in an order from the seed.
 template <class Wanted>
-void endure_all(Protocol protocol, Campaign campaign, Wanted wanted) {
+void endure_all(Kind kind, Campaign campaign, Wanted wanted) {
   if (const std::string seed = from_environment("WEIR_BYSTANDER_SEED"); !seed.empty())
     campaign.seed = std::stoull(seed);
   if (const std::string each = from_environment("WEIR_BYSTANDER_MS"); !each.empty())
@@ -268,30 +295,30 @@ void endure_all(Protocol protocol, Campaign campaign, Wanted wanted) {
   const std::string only = from_environment("WEIR_BYSTANDER_ONLY");
   std::cout << "WEIR_BYSTANDER_SEED=" << campaign.seed << std::endl;
   std::mt19937_64 random(campaign.seed);
-  Harness harness(protocol, campaign.seed);
+  Harness harness(kind, campaign.seed);
   harness.look_on(milliseconds(1000));
   for (int round = 0; round < campaign.rounds && harness.goes_on(); ++round) {
     std::vector<std::pair<const Misdeed*, std::size_t>> order;
     for (const Misdeed& misdeed : misdeeds())
       for (std::size_t transport = 0; transport < transports.size(); ++transport)
-        if (misdeed.possible(protocol, transports[transport]) && wanted(misdeed, transport) &&
+        if (misdeed.possible(protocol_of(kind), transports[transport]) && wanted(misdeed, transport) &&
             (only.empty() || only == misdeed.name))
           order.emplace_back(&misdeed, transport);
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
     for (const auto& [misdeed, transport] : order)
       if (harness.goes_on()) harness.endure(*misdeed, transport, campaign.each);
   }
-  harness.report(protocol == Protocol::resp ? "weir-server" : "rpc");
+  harness.report(name_of(kind));
 }
 
 // The measurement itself must notice a wait.
 TEST(Bystanders, notice_a_server_that_stops) {
-  Harness harness(Protocol::resp, 1);
+  Harness harness(Kind::store, 1);
   harness.look_on(milliseconds(100));
   EXPECT_GE(harness.longest_wait_of_stopped(milliseconds(300)), milliseconds(300));
 }
 
-class BystanderTest : public testing::TestWithParam<Protocol> {};
+class BystanderTest : public testing::TestWithParam<Kind> {};
 
 TEST_P(BystanderTest, nobody_waits_for_a_stranger) {
   const Campaign campaign{.seed = 4, .each = milliseconds(120)};
@@ -305,9 +332,15 @@ TEST_P(BystanderTest, slow_nobody_waits_for_thousands_of_misdeeds) {
   endure_all(GetParam(), campaign, [](const Misdeed&, std::size_t) { return true; });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, BystanderTest, testing::Values(Protocol::resp, Protocol::rpc),
+TEST(BystandersOfAGateway, do_not_wait_for_a_bad_node) {
+  const Campaign campaign{.seed = 4, .each = milliseconds(500)};
+  endure_all(Kind::gateway, campaign,
+             [](const Misdeed& misdeed, std::size_t) { return misdeed.reach == Reach::node; });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, BystanderTest, testing::Values(Kind::store, Kind::rpc),
                          [](const auto& instance) {
-                           return instance.param == Protocol::resp ? "weir_server" : "rpc";
+                           return instance.param == Kind::store ? "weir_server" : "rpc";
                          });
 
 }  // namespace

@@ -19,11 +19,19 @@ void note(Clients& all, std::size_t transport, const char* who, const std::excep
   all.harm.errors.push_back(std::string(who) + " over " + transports[transport] + ": " + why.what());
 }
 
+asio::awaitable<void> ask(const Clients& all, HonestClient& client) {
+  if (all.asked_key.empty()) {
+    co_await client.ping();
+  } else {
+    co_await client.get(all.asked_key);
+  }
+}
+
 asio::awaitable<void> stay(Clients& all, std::size_t transport) {
   auto client = co_await meet(all.io, all.protocol, all.addresses[transport]);
   for (;;) {
     all.watch.asks(transport, Visit::standing, Clock::now());
-    co_await client->ping();
+    co_await ask(all, *client);
     all.watch.answered(transport, Visit::standing, Clock::now());
     co_await rest(all.io, milliseconds(2));
   }
@@ -34,7 +42,7 @@ asio::awaitable<void> visit(Clients& all, std::size_t transport) {
     all.watch.asks(transport, Visit::fresh, Clock::now());
     {
       auto client = co_await meet(all.io, all.protocol, all.addresses[transport]);
-      co_await client->ping();
+      co_await ask(all, *client);
     }
     all.watch.answered(transport, Visit::fresh, Clock::now());
     co_await rest(all.io, milliseconds(30));
@@ -103,7 +111,7 @@ void Clients::start() {
     asio::co_spawn(io, live(*this, transport, write_and_read, "victim"), rethrow);
     if (transports[transport] == std::string_view("tls"))
       asio::co_spawn(io, live(*this, transport, visit_over_slow_tls, "slow newcomer"), rethrow);
-    if (protocol == Protocol::resp && transports[transport] == std::string_view("unix"))
+    if (protocol == Protocol::resp && asked_key.empty() && transports[transport] == std::string_view("unix"))
       asio::co_spawn(io, live(*this, transport, wait_again_and_again, "waiting client"), rethrow);
   }
 }

@@ -350,6 +350,9 @@ constexpr Misdeed table[] = {
     {"another-user", Reach::as_root,
      "another user tries files, processes, ports and names that are not its own, and calls everybody",
      users::be_another_user},
+    {"bad-node", Reach::node,
+     "a node behind a gateway says nothing, nonsense, too much, or sends everybody in circles",
+     nodes::be_bad_node, nullptr, Protocol::resp},
     {"forged-cm", Reach::rdma, "20,000 messages a second of the connection manager, for any connection",
      nullptr, wire::forge_connection_messages},
 };
@@ -370,6 +373,8 @@ bool Misdeed::possible(Protocol protocol, std::string_view address) const {
       return over.starts_with("rdma");
     case Reach::as_root:
       return ::geteuid() == 0 && over != "unix";
+    case Reach::node:
+      return std::getenv(nodes::listening_variable) != nullptr;
     case Reach::clock:
       return std::getenv(clocks::file_variable) != nullptr && over == "unix";
   }

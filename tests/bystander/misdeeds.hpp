@@ -32,6 +32,7 @@ enum class Reach {
   tls,              // over tls://, where an attacker can come from an address of its own
   rdma,             // over rdma:// and rdma+tls://, below the protocol spoken there
   as_root,          // everywhere but over unix://, whose socket is in a folder that others cannot enter
+  node,             // where the server is a gateway, one of whose nodes the attacker can be
   clock,            // where the server's clock can be set; that has no transport, and is done over unix://
 };
 
@@ -67,6 +68,14 @@ namespace wire {  // wire_misdeeds.cpp
 void send_junk(Attack& attack);
 void forge_connection_messages(Attack& attack);
 }  // namespace wire
+namespace nodes {  // node_misdeeds.cpp
+// The environment variable that names the descriptor at which that node's connections arrive.
+inline constexpr char listening_variable[] = "WEIR_BYSTANDER_NODE";
+// The key whose slot that node has, and no other.
+inline constexpr char key[] = "hello";
+inline constexpr int slot = 866;
+asio::awaitable<void> be_bad_node(Attack& attack);
+}  // namespace nodes
 namespace clocks {  // clock_misdeeds.cpp
 // The environment variable that names the file with the server's error of the clock, in ns
 // (stepped_clock.cpp).
