@@ -48,17 +48,21 @@ class Hub::Core {
                 .published = [this](const Catalogue::Published& published) { tell(published); },
                 .under_way = PushesUnderWay(limits_of(settings.push)),
                 .now = [] { return std::chrono::steady_clock::now(); },
-                .begun = [this] { watch_pushes(); }},
+                .begun = [this] { watch_pushes(); },
+                .sums = Sums(catalogue_, [this] { add_pushes(); })},
         shared_{.catalogue = catalogue_,
                 .generation = generation,
                 .pushes = pushes_,
-                .access = settings_.access} {}
+                .access = settings_.access,
+                .leases = leases_} {}
 
   Result<void> start(const rdma::Result<rdma::Provider>& provider, std::span<const Address> addresses);
   void stop();
 
   Result<std::uint64_t> publish(std::string_view name, std::span<const TensorView> tensors,
                                 std::shared_ptr<const void> owner);
+  Result<std::shared_ptr<const Lease>> lend(std::string_view name, std::span<const TensorView> tensors,
+                                            std::shared_ptr<const void> owner, const LeaseSettings& settings);
   Result<Held> get(std::string_view name, std::uint64_t newer_than, std::chrono::nanoseconds timeout);
   bool withdraw(std::string_view name) { return catalogue_.withdraw(name); }
   const Catalogue& catalogue() const { return catalogue_; }
@@ -89,11 +93,18 @@ class Hub::Core {
   void end(const HubSession& session);
   void look_again();
   void watch_pushes();
+  void add_pushes();
+  void take_back(const Lease& lease);
+  void watch_leases();
+  Result<Catalogue::Published> publish_as(const Catalogue::Terms& terms, std::string_view name,
+                                          std::span<const TensorView> tensors,
+                                          std::shared_ptr<const void> owner);
   void tell(const Catalogue::Published& published);
   VersionPtr newest(std::string_view name, std::uint64_t newer_than) const;
 
   const HubSettings settings_;
   Catalogue catalogue_;
+  Leases leases_{[this](const Lease& lease) { take_back(lease); }};
   PushReceiver::Shared pushes_;
   HubSession::Shared shared_;
   std::string local_;
@@ -113,6 +124,7 @@ class Hub::Core {
   std::list<HubSession> sessions_;
   asio::steady_timer push_watch_{thread_.io()};
   bool watching_pushes_ = false;
+  asio::steady_timer lease_watch_{thread_.io()};
 };
 
 // Accepts one connection after the other until the arrivals are closed.
@@ -246,20 +258,66 @@ void Hub::Core::stop() {
     tcp_listeners_.clear();
     arrivals_.reset();
     push_watch_.cancel();
+    lease_watch_.cancel();
     sessions_.clear();
   });
 }
 
 Result<std::uint64_t> Hub::Core::publish(std::string_view name, std::span<const TensorView> tensors,
                                          std::shared_ptr<const void> owner) {
-  Result<Tree> tree = make_tree(tensors, std::move(owner));
-  if (!tree) return std::unexpected(tree.error());
-  const auto published = catalogue_.publish(name, tree->metadata, std::move(tree->data));
+  const auto published = publish_as({}, name, tensors, std::move(owner));
   if (!published) return std::unexpected(published.error());
-  packed_bytes_ += tree->packed_bytes;
-  direct_bytes_ += tree->metadata.data_bytes - tree->packed_bytes;
   tell(*published);
   return published->version;
+}
+
+Result<Catalogue::Published> Hub::Core::publish_as(const Catalogue::Terms& terms, std::string_view name,
+                                                   std::span<const TensorView> tensors,
+                                                   std::shared_ptr<const void> owner) {
+  Result<Tree> tree = make_tree(tensors, std::move(owner));
+  if (!tree) return std::unexpected(tree.error());
+  const auto published = catalogue_.publish(name, tree->metadata, std::move(tree->data), terms);
+  if (!published) return published;
+  packed_bytes_ += tree->packed_bytes;
+  direct_bytes_ += tree->metadata.data_bytes - tree->packed_bytes;
+  return published;
+}
+
+Result<std::shared_ptr<const Lease>> Hub::Core::lend(std::string_view name,
+                                                     std::span<const TensorView> tensors,
+                                                     std::shared_ptr<const void> owner,
+                                                     const LeaseSettings& settings) {
+  if (settings.readers == 0) return fail(Errc::bad_array, "what is lent has readers");
+  auto lease = std::make_shared<Lease>(std::string(name), settings);
+  Catalogue::Published published;
+  const auto most = std::min<std::chrono::nanoseconds>(settings.time, std::chrono::hours(24 * 365));
+  const auto until = Leases::TimePoint::clock::now() + most;
+  const Result<std::uint64_t> version = leases_.lend(lease, until, [&]() -> Result<std::uint64_t> {
+    const auto made = publish_as({.lease = lease}, name, tensors, std::move(owner));
+    if (!made) return std::unexpected(made.error());
+    published = *made;
+    return made->version;
+  });
+  if (!version) return std::unexpected(version.error());
+  tell(published);
+  asio::post(thread_.io(), [this] { watch_leases(); });
+  return lease;
+}
+
+// Those whose time is over, now and when the next one's is.
+void Hub::Core::watch_leases() {
+  leases_.end_late(Leases::TimePoint::clock::now());
+  const std::optional<Leases::TimePoint> next = leases_.next();
+  if (!next) return;
+  lease_watch_.expires_at(*next);
+  lease_watch_.async_wait([this](std::error_code stopped) {
+    if (!stopped) watch_leases();
+  });
+}
+
+void Hub::Core::take_back(const Lease& lease) {
+  catalogue_.revoke(lease.name(), lease.version());
+  tell({.version = lease.version(), .revoked = true});
 }
 
 // A waiter increments the count before it looks, so either it sees this version or we see the waiter.
@@ -320,6 +378,14 @@ void Hub::Core::watch_pushes() {
   });
 }
 
+// One step, so that what else waits for the thread comes between two.
+void Hub::Core::add_pushes() {
+  asio::post(thread_.io(), [this] {
+    pushes_.sums.step();
+    if (!pushes_.sums.empty()) add_pushes();
+  });
+}
+
 void Hub::Core::look_again() {
   looking_ = false;  // cleared first, so that a version published from now on posts another look
   for (HubSession& each : sessions_) each.look_again();
@@ -365,6 +431,17 @@ Result<Held> Hub::get(std::string_view name, std::uint64_t newer_than, std::chro
   return core_->get(name, newer_than, timeout);
 }
 
+Result<std::shared_ptr<const Lease>> Hub::lend(std::string_view name, const TensorView& array,
+                                               std::shared_ptr<const void> owner,
+                                               const LeaseSettings& settings) {
+  return core_->lend(name, std::span(&array, 1), std::move(owner), settings);
+}
+Result<std::shared_ptr<const Lease>> Hub::lend_tree(std::string_view name,
+                                                    std::span<const TensorView> tensors,
+                                                    std::shared_ptr<const void> owner,
+                                                    const LeaseSettings& settings) {
+  return core_->lend(name, tensors, std::move(owner), settings);
+}
 bool Hub::withdraw(std::string_view name) { return core_->withdraw(name); }
 std::vector<CatalogueEntry> Hub::list() const { return core_->catalogue().list(SIZE_MAX); }
 HubStats Hub::stats() const { return core_->stats(); }

@@ -26,6 +26,7 @@
 #include "tensor/arrays/tensor_view.hpp"
 #include "tensor/hub/catalogue.hpp"
 #include "tensor/hub/hub_session.hpp"
+#include "tensor/hub/leases.hpp"
 #include "tensor/hub/push_rules.hpp"
 #include "tensor/link/admission.hpp"
 #include "tensor/link/tls_settings.hpp"
@@ -74,6 +75,16 @@ class Hub {
   Result<std::uint64_t> publish_tree(std::string_view name, std::span<const TensorView> tensors,
                                      std::shared_ptr<const void> owner);
   bool withdraw(std::string_view name);
+
+  // Publishes a version that ends by itself: when settings.readers have said that they are done with it
+  // (Peer::done), or when its time is over and they have not. The lease tells which of these it was, with the
+  // readers' words. Afterwards nobody is sent the version, and `owner` is released. As publish(); bad_array
+  // too for no readers.
+  Result<std::shared_ptr<const Lease>> lend(std::string_view name, const TensorView& array,
+                                            std::shared_ptr<const void> owner, const LeaseSettings& settings);
+  Result<std::shared_ptr<const Lease>> lend_tree(std::string_view name, std::span<const TensorView> tensors,
+                                                 std::shared_ptr<const void> owner,
+                                                 const LeaseSettings& settings);
 
   // The newest version of a name, published here or pushed, if it is newer than `newer_than`; waits for one.
   // Data that lie in one piece, as pushed ones do, are not copied. not_published, timed_out, too_much.

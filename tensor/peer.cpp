@@ -50,7 +50,10 @@ Result<std::unique_ptr<Peer>> Peer::connect(std::string_view address,
 
 std::shared_ptr<Fetch> Peer::start(std::string_view name, FetchOptions options) {
   std::shared_ptr<Fetch> fetch = fetch_of(name, std::move(options));
-  if (!fetch->done) core_->start(fetch);
+  if (!fetch->done)
+    core_->start(fetch);
+  else
+    core_->announce();
   return fetch;
 }
 
@@ -88,6 +91,21 @@ Result<std::uint64_t> Peer::push(std::string_view name, const TensorView& array,
 
 Result<std::uint64_t> Peer::push_tree(std::string_view name, std::span<const TensorView> tensors,
                                       std::chrono::nanoseconds timeout) {
+  return send(name, tensors, false, timeout);
+}
+
+Result<std::uint64_t> Peer::add(std::string_view name, const TensorView& array,
+                                std::chrono::nanoseconds timeout) {
+  return add_tree(name, std::span(&array, 1), timeout);
+}
+
+Result<std::uint64_t> Peer::add_tree(std::string_view name, std::span<const TensorView> tensors,
+                                     std::chrono::nanoseconds timeout) {
+  return send(name, tensors, true, timeout);
+}
+
+Result<std::uint64_t> Peer::send(std::string_view name, std::span<const TensorView> tensors, bool add,
+                                 std::chrono::nanoseconds timeout) {
   if (name.empty() || name.size() > most_name_bytes)
     return fail(Errc::bad_array, "a name has 1 to 1024 bytes");
   Result<Tree> tree = make_tree(tensors, nullptr);
@@ -96,6 +114,7 @@ Result<std::uint64_t> Peer::push_tree(std::string_view name, std::span<const Ten
   if (!block) return std::unexpected(block.error());
   auto push = std::make_shared<Fetch>();
   push->name = name;
+  push->add = add;
   push->pushed = std::move(tree->data);
   const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(*block));
   push->pushed_metadata =
@@ -104,6 +123,28 @@ Result<std::uint64_t> Peer::push_tree(std::string_view name, std::span<const Ten
   const Result<Fetched> done = core_->wait(push, CallerDriven::after(timeout));
   if (!done) return std::unexpected(done.error());
   return done->version;
+}
+
+Result<void> Peer::done(std::string_view name, const Fetched& with, std::string_view word,
+                        std::chrono::nanoseconds timeout) {
+  return done(name, with.version, with.generation, word, timeout);
+}
+
+Result<void> Peer::done(std::string_view name, std::uint64_t version, std::uint64_t generation,
+                        std::string_view word, std::chrono::nanoseconds timeout) {
+  if (name.empty() || name.size() > most_name_bytes || word.size() > wire::most_word_bytes)
+    return fail(Errc::bad_array, "a name has 1 to 1024 bytes, and a word at most 1024");
+  auto said = std::make_shared<Fetch>();
+  said->name = name;
+  said->lease_done.emplace();
+  said->lease_done->version = version;
+  said->lease_done->generation = generation;
+  said->lease_done->name = name;
+  said->lease_done->word = word;
+  core_->start(said);
+  const Result<Fetched> answer = core_->wait(said, CallerDriven::after(timeout));
+  if (!answer) return std::unexpected(answer.error());
+  return {};
 }
 
 Result<std::vector<CatalogueEntry>> Peer::list() {
@@ -118,6 +159,7 @@ std::unique_ptr<Follower> Peer::follow(std::string_view name, std::uint64_t newe
       new Follower(core_, std::string(name), newer_than, generation, std::clamp(ahead, 1U, wire::slots / 2)));
 }
 
+Result<int> Peer::descriptor() { return core_->descriptor(); }
 std::uint64_t Peer::generation() const { return core_->generation(); }
 PeerStats Peer::stats() const { return core_->stats(); }
 

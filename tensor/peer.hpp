@@ -76,6 +76,23 @@ class Peer {
   Result<std::uint64_t> push_tree(std::string_view name, std::span<const TensorView> tensors,
                                   std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 
+  // Adds to the newest version of `name` at the hub and makes the sum a new version; the first becomes a
+  // version as it is. Returns its number. Sums of one name are made one after the other, none is lost, and
+  // readers see whole ones. As push(); bad_array too if the elements are no numbers, shape_mismatch if those
+  // there have another dtype or shape, superseded if somebody published meanwhile: then nothing was added.
+  Result<std::uint64_t> add(std::string_view name, const TensorView& array,
+                            std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+  Result<std::uint64_t> add_tree(std::string_view name, std::span<const TensorView> tensors,
+                                 std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+
+  // Says to the hub that this reader is done with a version that was lent (Hub::lend), and leaves a word of
+  // at most 1024 bytes for its publisher. superseded: it is not lent any more, so what was read since may
+  // have changed. bad_array, refused, peer_gone, timed_out, unreachable.
+  Result<void> done(std::string_view name, const Fetched& with, std::string_view word = {},
+                    std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+  Result<void> done(std::string_view name, std::uint64_t version, std::uint64_t generation,
+                    std::string_view word, std::chrono::nanoseconds timeout);
+
   // Lists what the hub has, at most 65536 names.
   Result<std::vector<CatalogueEntry>> list();
 
@@ -84,6 +101,13 @@ class Peer {
   Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout);
   // Waits without giving up: false if it is still under way after `timeout`.
   bool wait_until_done(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout);
+
+  // A file descriptor for poll(), epoll or asyncio: readable when a fetch that was started, or a follower's
+  // next version, is done. Read its 8 bytes first and look then, with wait_until_done() or next() and no
+  // timeout: one signal may stand for several. It belongs to the peer, and is one for all. From the first
+  // call on the peer has a thread, which does the work; threads that wait for a fetch then wait for it.
+  // too_much: no descriptor or thread left.
+  Result<int> descriptor();
 
   // Delivers each next version of a name without a request for each: see Follower.
   std::unique_ptr<Follower> follow(std::string_view name, std::uint64_t newer_than = 0,
@@ -94,6 +118,8 @@ class Peer {
 
  private:
   explicit Peer(std::shared_ptr<PeerCore> core);
+  Result<std::uint64_t> send(std::string_view name, std::span<const TensorView> tensors, bool add,
+                             std::chrono::nanoseconds timeout);
   std::shared_ptr<PeerCore> core_;
 };
 

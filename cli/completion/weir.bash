@@ -175,7 +175,7 @@ _weir() {
       if [[ $previous == -o || $previous == --output || $previous == --cacert || $previous == --cert || $previous == --key ]]; then
         _weir_files
       elif [[ $word == -* ]]; then
-        _weir_choose "--json --output --timeout --count --cacert --cert --key --server-name --help"
+        _weir_choose "--json --output --timeout --done --count --cacert --cert --key --server-name --help"
       elif [[ $previous == tensor ]]; then
         _weir_choose "ls get bench"
       else

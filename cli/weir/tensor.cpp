@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "cli/weir/command.hpp"
@@ -36,6 +37,7 @@ Options:
   --json              print JSON, for programs (ls, bench)
   -o, --output PATH   file or folder that get writes
   --timeout SECONDS   how long get waits for the array to be published (0: not at all)
+  --done WORD         after get: tell a hub that lent the version that we are done with it, and this word
   --count N           how often bench fetches (100)
   --cacert FILE       tls://: certificate authority to trust (default: the system's)
   --cert FILE         tls://: own certificate
@@ -53,6 +55,7 @@ Examples:
 struct Request {
   std::string action, address, name, output;
   tensor::TlsSettings tls;
+  std::optional<std::string> done;
   bool json = false;
   double timeout_s = 0;
   std::uint32_t count = 100;
@@ -85,6 +88,8 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       request.json = true;
     } else if ((word == "-o" || word == "--output") && more) {
       request.output = words[++i];
+    } else if (word == "--done" && more) {
+      request.done = words[++i];
     } else if (word == "--timeout" && more) {
       if (!parse_number(words[++i], 0.0, 1e6, request.timeout_s))
         return std::unexpected("--timeout takes seconds from 0 to 1000000");
@@ -181,6 +186,9 @@ int get(tensor::Peer& peer, const Request& request) {
     if (failed || !write_npy(path, tensors[i], fetched->data))
       return complain("tensor", "cannot write '" + path.string() + "'", 1);
   }
+  if (request.done)
+    if (const auto done = peer.done(request.name, *fetched, *request.done); !done)
+      return complain("tensor", said(done.error()), 1);
   std::printf("%s: version %llu, %zu bytes\n", output.c_str(),
               static_cast<unsigned long long>(fetched->version), fetched->data.size());
   return 0;

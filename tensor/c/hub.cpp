@@ -1,8 +1,12 @@
 // Hubs for C: arrays as structures, and tokens in place of owners.
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tensor/c/options.hpp"
 
@@ -18,11 +22,42 @@ struct Released {
 
 }  // namespace
 
+struct weir_tensor_lease {
+  std::shared_ptr<const Lease> lease;
+  std::vector<std::string> words;  // once it has ended
+};
 struct weir_tensor_hub {
   std::shared_ptr<Released> released = std::make_shared<Released>();
   std::unique_ptr<Hub> hub;
   std::string address;
 };
+
+namespace {
+
+// Publishes the arrays by `publish`, with an owner that gives the token back in the end.
+template <class Publish>
+Result<void> publish_by(weir_tensor_hub* hub, const char* name, const weir_tensor_array* arrays,
+                        std::size_t count, int as_tree, std::uint64_t token, Publish publish) {
+  if (hub == nullptr || name == nullptr) return fail(Errc::bad_array, "a hub and a name are needed");
+  const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
+  if (!views) return std::unexpected(views.error());
+  // Set once publishing succeeds: after an error the program keeps its memory, and the token never comes
+  // back.
+  const auto kept = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<const void> owner(new std::byte,
+                                    [kept, token, released = hub->released](const std::byte* mark) {
+                                      delete mark;
+                                      if (!*kept) return;
+                                      const std::lock_guard lock(released->mutex);
+                                      released->tokens.push_back(token);
+                                    });
+  *kept = true;
+  const Result<void> published = publish(*views, owner);
+  if (!published) *kept = false;
+  return published;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -50,29 +85,50 @@ uint64_t weir_tensor_hub_generation(const weir_tensor_hub* hub) { return hub->hu
 int weir_tensor_publish(weir_tensor_hub* hub, const char* name, const weir_tensor_array* arrays, size_t count,
                         int as_tree, uint64_t token, uint64_t* version, weir_tensor_error* error) {
   return c::guarded(error, [&]() -> Result<void> {
-    if (hub == nullptr || name == nullptr) return fail(Errc::bad_array, "a hub and a name are needed");
-    const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
-    if (!views) return std::unexpected(views.error());
-    // Set once publishing succeeds: after an error the program keeps its memory, and the token never comes
-    // back.
-    const auto kept = std::make_shared<std::atomic<bool>>(false);
-    const std::shared_ptr<const void> owner(new std::byte,
-                                            [kept, token, released = hub->released](const std::byte* mark) {
-                                              delete mark;
-                                              if (!*kept) return;
-                                              const std::lock_guard lock(released->mutex);
-                                              released->tokens.push_back(token);
-                                            });
-    *kept = true;
-    const auto published = hub->hub->publish_tree(name, *views, owner);
-    if (!published) {
-      *kept = false;
-      return std::unexpected(published.error());
-    }
-    if (version != nullptr) *version = *published;
-    return {};
+    return publish_by(
+        hub, name, arrays, count, as_tree, token,
+        [&](std::span<const TensorView> views, std::shared_ptr<const void> owner) -> Result<void> {
+          const auto published = hub->hub->publish_tree(name, views, std::move(owner));
+          if (!published) return std::unexpected(published.error());
+          if (version != nullptr) *version = *published;
+          return {};
+        });
   });
 }
+
+int weir_tensor_lend(weir_tensor_hub* hub, const char* name, const weir_tensor_array* arrays, size_t count,
+                     int as_tree, uint64_t token, uint32_t readers, int64_t timeout_us,
+                     weir_tensor_lease** lease, uint64_t* version, weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (lease == nullptr) return fail(Errc::bad_array, "a place for the lease is needed");
+    return publish_by(
+        hub, name, arrays, count, as_tree, token,
+        [&](std::span<const TensorView> views, std::shared_ptr<const void> owner) -> Result<void> {
+          const LeaseSettings settings{.readers = std::max<std::uint32_t>(readers, 1),
+                                       .time = std::chrono::microseconds(std::max<int64_t>(timeout_us, 0))};
+          auto lent = hub->hub->lend_tree(name, views, std::move(owner), settings);
+          if (!lent) return std::unexpected(lent.error());
+          if (version != nullptr) *version = (*lent)->version();
+          *lease = new weir_tensor_lease{std::move(*lent), {}};
+          return {};
+        });
+  });
+}
+
+int weir_tensor_lease_wait(weir_tensor_lease* lease, int64_t timeout_us) {
+  const auto outcome = lease->lease->wait(std::chrono::microseconds(std::max<int64_t>(timeout_us, 0)));
+  if (!outcome) return WEIR_TENSOR_LEASE_LASTS;
+  if (lease->words.empty()) lease->words = outcome->words;
+  return static_cast<int>(outcome->end);
+}
+
+const char* weir_tensor_lease_word(const weir_tensor_lease* lease, size_t which, size_t* bytes) {
+  if (which >= lease->words.size()) return nullptr;
+  if (bytes != nullptr) *bytes = lease->words[which].size();
+  return lease->words[which].c_str();
+}
+
+void weir_tensor_lease_free(weir_tensor_lease* lease) { delete lease; }
 
 size_t weir_tensor_released(weir_tensor_hub* hub, uint64_t* tokens, size_t most) {
   const std::lock_guard lock(hub->released->mutex);

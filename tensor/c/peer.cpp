@@ -22,6 +22,10 @@ namespace {
 
 constexpr std::chrono::seconds longest_answer{30};
 
+std::chrono::nanoseconds patience_of(std::int64_t timeout_us) {
+  return timeout_us > 0 ? std::chrono::microseconds(timeout_us) : std::chrono::nanoseconds(longest_answer);
+}
+
 Result<FetchOptions> options_of(const weir_tensor_wish* wish) {
   FetchOptions options;
   if (wish == nullptr) return options;
@@ -43,6 +47,24 @@ Result<FetchOptions> options_of(const weir_tensor_wish* wish) {
   options.out = Out{info.dtype, std::move(info.shape),
                     std::span(static_cast<std::byte*>(out.data), static_cast<std::size_t>(*bytes))};
   return options;
+}
+
+// push_tree or add_tree.
+using Send = Result<std::uint64_t> (Peer::*)(std::string_view, std::span<const TensorView>,
+                                             std::chrono::nanoseconds);
+int send(Send how, weir_tensor_peer* peer, const char* name, const weir_tensor_array* arrays,
+         std::size_t count, int as_tree, std::int64_t timeout_us, std::uint64_t* version,
+         weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (peer == nullptr || name == nullptr) return fail(Errc::bad_array, "a peer and a name are needed");
+    const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
+    if (!views) return std::unexpected(views.error());
+    const std::chrono::nanoseconds timeout = patience_of(timeout_us);
+    const Result<std::uint64_t> pushed = (*peer->peer.*how)(name, *views, timeout);
+    if (!pushed) return std::unexpected(pushed.error());
+    if (version != nullptr) *version = *pushed;
+    return {};
+  });
 }
 
 }  // namespace
@@ -100,11 +122,31 @@ int weir_tensor_wait(weir_tensor_peer* peer, const weir_tensor_pending* pending,
   return peer->peer->wait_until_done(pending->fetch, timeout) ? 1 : 0;
 }
 
+int weir_tensor_descriptor(weir_tensor_peer* peer, int* descriptor, weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (peer == nullptr || descriptor == nullptr) return fail(Errc::bad_array, "a peer is needed");
+    const Result<int> opened = peer->peer->descriptor();
+    if (!opened) return std::unexpected(opened.error());
+    *descriptor = *opened;
+    return {};
+  });
+}
+
 void weir_tensor_cancel(weir_tensor_peer* peer, weir_tensor_pending* pending) {
   if (pending == nullptr) return;
   pending->timeout = {};
   weir_tensor_fetched* fetched = nullptr;
   if (weir_tensor_finish(peer, pending, &fetched, nullptr) == 0) weir_tensor_fetched_free(fetched);
+}
+
+int weir_tensor_done(weir_tensor_peer* peer, const char* name, uint64_t version, uint64_t generation,
+                     const char* word, size_t word_bytes, int64_t timeout_us, weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (peer == nullptr || name == nullptr || (word == nullptr && word_bytes > 0))
+      return fail(Errc::bad_array, "a peer, a name and a word are needed");
+    const std::string_view left = word_bytes > 0 ? std::string_view(word, word_bytes) : std::string_view();
+    return peer->peer->done(name, version, generation, left, patience_of(timeout_us));
+  });
 }
 
 int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
@@ -215,17 +257,12 @@ void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* 
 
 int weir_tensor_push(weir_tensor_peer* peer, const char* name, const weir_tensor_array* arrays, size_t count,
                      int as_tree, int64_t timeout_us, uint64_t* version, weir_tensor_error* error) {
-  return c::guarded(error, [&]() -> Result<void> {
-    if (peer == nullptr || name == nullptr) return fail(Errc::bad_array, "a peer and a name are needed");
-    const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
-    if (!views) return std::unexpected(views.error());
-    const std::chrono::nanoseconds timeout =
-        timeout_us > 0 ? std::chrono::microseconds(timeout_us) : std::chrono::nanoseconds(longest_answer);
-    const Result<std::uint64_t> pushed = peer->peer->push_tree(name, *views, timeout);
-    if (!pushed) return std::unexpected(pushed.error());
-    if (version != nullptr) *version = *pushed;
-    return {};
-  });
+  return send(&Peer::push_tree, peer, name, arrays, count, as_tree, timeout_us, version, error);
+}
+
+int weir_tensor_add(weir_tensor_peer* peer, const char* name, const weir_tensor_array* arrays, size_t count,
+                    int as_tree, int64_t timeout_us, uint64_t* version, weir_tensor_error* error) {
+  return send(&Peer::add_tree, peer, name, arrays, count, as_tree, timeout_us, version, error);
 }
 
 }  // extern "C"

@@ -139,6 +139,30 @@ WEIR_TENSOR_API size_t weir_tensor_released(weir_tensor_hub* hub, uint64_t* toke
 /* Returns 1 if the name had a version. */
 WEIR_TENSOR_API int weir_tensor_withdraw(weir_tensor_hub* hub, const char* name);
 
+/* Publishes a version that ends by itself: when `readers` (0: 1) have said that they are done with it
+ * (weir_tensor_done), or after timeout_us. Afterwards nobody is sent it, and weir_tensor_released returns
+ * `token` as soon as no transfer is in progress. */
+typedef struct weir_tensor_lease weir_tensor_lease;
+enum weir_tensor_lease_end {
+  WEIR_TENSOR_LEASE_LASTS = 0,
+  WEIR_TENSOR_LEASE_DONE = 1,       /* all readers said so */
+  WEIR_TENSOR_LEASE_NEVER_CAME = 2, /* the time is over, and nobody was sent it */
+  WEIR_TENSOR_LEASE_LEFT = 3,       /* the time is over; it was sent, and not all said that they are done */
+  WEIR_TENSOR_LEASE_CLOSED = 4      /* the hub was freed */
+};
+WEIR_TENSOR_API int weir_tensor_lend(weir_tensor_hub* hub, const char* name, const weir_tensor_array* arrays,
+                                     size_t count, int as_tree, uint64_t token, uint32_t readers,
+                                     int64_t timeout_us, weir_tensor_lease** lease, uint64_t* version,
+                                     weir_tensor_error* error);
+/* Waits for the end, for timeout_us at most: enum weir_tensor_lease_end. */
+WEIR_TENSOR_API int weir_tensor_lease_wait(weir_tensor_lease* lease, int64_t timeout_us);
+/* After the end: the words of the readers that were done, number 0 first; NULL beyond the last. Valid until
+ * the lease is freed, and zero-terminated. */
+WEIR_TENSOR_API const char* weir_tensor_lease_word(const weir_tensor_lease* lease, size_t which,
+                                                   size_t* bytes);
+/* The program's end of it; what is lent stays lent. It may outlive the hub. One thread at a time. */
+WEIR_TENSOR_API void weir_tensor_lease_free(weir_tensor_lease* lease);
+
 typedef struct weir_tensor_hub_stats {
   size_t size; /* sizeof(weir_tensor_hub_stats), set by the caller */
   uint64_t connections, connections_made, requests, written, written_bytes, located, metadata_updates,
@@ -203,6 +227,11 @@ WEIR_TENSOR_API int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pendi
 /* Waits until weir_tensor_finish would not block, for timeout_us at most: 1, or 0 if the time is over. */
 WEIR_TENSOR_API int weir_tensor_wait(weir_tensor_peer* peer, const weir_tensor_pending* pending,
                                      int64_t timeout_us);
+/* A file descriptor for poll, epoll or an event loop: readable when a fetch that was started, or a follower's
+ * next version, is done. Read its 8 bytes first and look then, by weir_tensor_wait or weir_tensor_follow_next
+ * with a timeout of 0: one signal may stand for several. It belongs to the peer, and is one for all; do not
+ * close it. From the first call on the peer has a thread, which does the work. */
+WEIR_TENSOR_API int weir_tensor_descriptor(weir_tensor_peer* peer, int* descriptor, weir_tensor_error* error);
 /* Ends a fetch that was started and frees `pending`. Afterwards nothing is written to `out` any more. It
  * takes a message to the hub and back, and a second at most. */
 WEIR_TENSOR_API void weir_tensor_cancel(weir_tensor_peer* peer, weir_tensor_pending* pending);
@@ -232,6 +261,22 @@ WEIR_TENSOR_API int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, 
 WEIR_TENSOR_API int weir_tensor_push(weir_tensor_peer* peer, const char* name,
                                      const weir_tensor_array* arrays, size_t count, int as_tree,
                                      int64_t timeout_us, uint64_t* version, weir_tensor_error* error);
+
+/* Adds the arrays to the newest version of `name` at the hub, element by element, and makes the sum a new
+ * version; where there is none, they become the first. Sums of one name are made one after the other, so
+ * that none is lost. Floats of 16, 32 and 64 bits (both kinds of 16), and integers, which wrap. Otherwise as
+ * weir_tensor_push; WEIR_TENSOR_SUPERSEDED: somebody published under the name meanwhile, and nothing was
+ * added. */
+WEIR_TENSOR_API int weir_tensor_add(weir_tensor_peer* peer, const char* name, const weir_tensor_array* arrays,
+                                    size_t count, int as_tree, int64_t timeout_us, uint64_t* version,
+                                    weir_tensor_error* error);
+
+/* Says that this reader is done with a version that was lent (weir_tensor_lend), and leaves a word of at most
+ * 1024 bytes for the publisher. WEIR_TENSOR_SUPERSEDED: it is not lent any more, so what was read since may
+ * have changed. */
+WEIR_TENSOR_API int weir_tensor_done(weir_tensor_peer* peer, const char* name, uint64_t version,
+                                     uint64_t generation, const char* word, size_t word_bytes,
+                                     int64_t timeout_us, weir_tensor_error* error);
 
 /* The result of a fetch; valid until it is freed, even after its peer is. */
 WEIR_TENSOR_API uint64_t weir_tensor_fetched_version(const weir_tensor_fetched* fetched);

@@ -14,7 +14,7 @@ std::shared_ptr<const Source> source_of(std::vector<std::byte> bytes) {
 }  // namespace
 
 Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Metadata& metadata,
-                                                std::shared_ptr<const Source> data) {
+                                                std::shared_ptr<const Source> data, const Terms& terms) {
   if (name.empty() || name.size() > most_name_bytes)
     return fail(Errc::bad_array, "a name has 1 to 1024 bytes, not " + std::to_string(name.size()));
   if (name == names_of_hub || name.find('\0') != std::string_view::npos)
@@ -28,6 +28,7 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
 
   auto version = std::make_shared<Version>();
   version->data = std::move(data);
+  version->lease = terms.lease;
   Published published;
   VersionPtr before;  // released outside the lock: its owner's destructor may be slow
   const std::lock_guard lock(mutex_);
@@ -41,6 +42,9 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
     known->second = static_cast<std::uint32_t>(names_.size());
   }
   Name& entry = names_[known->second - 1];
+  const std::uint64_t newest = entry.newest != nullptr ? entry.newest->number : 0;
+  if (terms.after && *terms.after != newest)
+    return fail(Errc::superseded, "'" + std::string(name) + "' has a new version meanwhile");
   if (entry.newest != nullptr && entry.metadata == *block) {
     version->metadata_id = entry.metadata_id;
     version->metadata_source = entry.newest->metadata_source;
@@ -82,6 +86,24 @@ bool Catalogue::withdraw(std::string_view name) {
   retire(entry);
   gone = std::exchange(entry.newest, nullptr);
   return gone != nullptr;
+}
+
+void Catalogue::revoke(std::string_view name, std::uint64_t number) {
+  VersionPtr gone;  // released outside the lock
+  const std::lock_guard lock(mutex_);
+  const auto known = ids_.find(std::string(name));
+  if (known == ids_.end()) return;
+  Name& entry = names_[known->second - 1];
+  if (entry.newest != nullptr && entry.newest->number == number) {
+    gone = std::exchange(entry.newest, nullptr);
+    gone->revoked = true;
+    return;
+  }
+  for (const auto& each : entry.older)
+    if (VersionPtr there = each.lock(); there != nullptr && there->number == number) {
+      there->revoked = true;
+      gone = std::move(there);
+    }
 }
 
 Catalogue::Found Catalogue::find(std::string_view name) const {

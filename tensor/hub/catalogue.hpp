@@ -11,15 +11,18 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tensor/arrays/listing.hpp"
 #include "tensor/arrays/metadata.hpp"
 #include "tensor/arrays/source.hpp"
 #include "tensor/error.hpp"
+#include "tensor/hub/leases.hpp"
 #include "tensor/memory/memory_tiers.hpp"
 
 namespace weir::tensor {
@@ -30,6 +33,7 @@ struct Version {
   std::shared_ptr<const Source> metadata_source;  // the encoded block
   std::shared_ptr<const Source> data;
   mutable std::atomic<bool> revoked = false;
+  std::shared_ptr<Lease> lease;  // if it is lent
 };
 using VersionPtr = std::shared_ptr<const Version>;
 
@@ -43,6 +47,11 @@ class Catalogue {
     std::uint64_t version = 0;
     bool revoked = false;  // an older version was revoked
   };
+  struct Terms {
+    // Only if this is the newest version's number, 0 if there is none; else Errc::superseded.
+    std::optional<std::uint64_t> after = {};
+    std::shared_ptr<Lease> lease = {};
+  };
   struct Found {
     std::uint32_t name_id = 0;  // 0: never published
     VersionPtr newest;
@@ -52,10 +61,17 @@ class Catalogue {
 
   // Errc::bad_array: the name or the metadata cannot be published. Errc::too_much: the hub has most_names.
   Result<Published> publish(std::string_view name, const Metadata& metadata,
-                            std::shared_ptr<const Source> data);
+                            std::shared_ptr<const Source> data, const Terms& terms);
+  Result<Published> publish(std::string_view name, const Metadata& metadata,
+                            std::shared_ptr<const Source> data) {
+    return publish(name, metadata, std::move(data), Terms());
+  }
   // Stops serving the name until it is published again, which continues its numbering. Returns false if the
   // name has no version.
   bool withdraw(std::string_view name);
+
+  // Takes one version back: no new reader gets it, and those that were told where it lies lose it.
+  void revoke(std::string_view name, std::uint64_t number);
 
   Found find(std::string_view name) const;
   Found find(std::uint32_t name_id) const;

@@ -22,6 +22,7 @@ HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession
     : link_(&link),
       shared_(shared),
       gone_(std::move(gone)),
+      number_(shared.stats.connections_made),
       admission_(shared.access, shared.generation,
                  link.is_certified() || is_of_this_host(link.remote().address())),
       pushes_(link, shared.pushes) {
@@ -188,6 +189,7 @@ void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadat
     extents = std::move(slot.extents);
     set(slot, State::free);
   }
+  if (!of_metadata && version->lease != nullptr) version->lease->was_sent();
   ++shared_.stats.written;
   shared_.stats.written_bytes += bytes;
   // The source shares ownership of the version, so the data live until they are sent.
@@ -207,6 +209,7 @@ bool HubSession::locate(Pending& slot) {
   if (!places) return false;
   if (!slot.extents.empty()) places = cut_places(*slot.version->data, *places, slot.extents);
   if (places->size() > wire::most_sources) return false;
+  if (slot.version->lease != nullptr) slot.version->lease->was_sent();
   ++shared_.stats.located;
   set(slot, State::located);
   link_->send(wire::Location{slot.request.index, slot.version->number, std::move(*places)});
@@ -238,6 +241,18 @@ void HubSession::on(const wire::Auth& step) {
   if (answer.error().code == Errc::protocol) return broke(answer.error().what);
   ++shared_.stats.refused;
   link_->send(wire::ErrorStatus{0, answer.error().code, 0, answer.error().what});
+}
+
+void HubSession::on(const wire::LeaseDone& done) {
+  if (pending_[wire::slot_of(done.index)].state != State::free || pushes_.uses_slot_of(done.index))
+    return broke("a LEASE_DONE in a slot that is in use");
+  if (!admission_.admits()) return turn_away(done.index);
+  link_->settle();
+  const Result<void> how = done.generation != shared_.generation
+                               ? fail(Errc::peer_gone, "it was lent by another hub")
+                               : shared_.leases.done(done.name, done.version, number_, done.word);
+  const Error answer = how ? Error{} : how.error();
+  link_->send(wire::ErrorStatus{done.index, answer.code, done.version, answer.what});
 }
 
 void HubSession::turn_away(std::uint32_t index) {

@@ -47,6 +47,7 @@ class HubSession final : public LinkEvents {
     std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; publishers check whether it is 0
     PushReceiver::Shared& pushes;
     const AccessSettings& access;
+    Leases& leases;
     HubStats stats = {};
     std::uint64_t listings = 0;
   };
@@ -83,6 +84,7 @@ class HubSession final : public LinkEvents {
   void on(const wire::Done& done);
   void on(const wire::Push& push);
   void on(const wire::Auth& step);
+  void on(const wire::LeaseDone& done);
   void on(const auto&) { broke("a message that only a hub may send"); }
 
   Pending* pending(std::uint32_t index);
@@ -104,6 +106,7 @@ class HubSession final : public LinkEvents {
   Link* link_;
   Shared& shared_;
   std::function<void(HubSession&)> gone_;
+  const std::uint64_t number_;  // tells connections apart
   HubAdmission admission_;
   std::array<Pending, wire::slots> pending_;
   PushReceiver pushes_;

@@ -40,7 +40,7 @@ std::string PushReceiver::on(const wire::Push& push) {
     answer(push.index, *against);
     return {};
   }
-  Incoming incoming{.index = push.index, .name = push.name, .data_bytes = push.data_bytes};
+  Incoming incoming{.index = push.index, .add = push.add, .name = push.name, .data_bytes = push.data_bytes};
   // The catalogue keeps metadata twice.
   const std::uint64_t holds = push.data_bytes + 2 * push.metadata_bytes + push.name.size() + overhead_bytes;
   if (const std::optional<Error> against = charge(incoming, holds)) {
@@ -98,6 +98,10 @@ std::string PushReceiver::take_metadata(Incoming& incoming, std::span<const std:
   Result<Metadata> parsed = parse_metadata(block);
   if (!parsed) return parsed.error().what;
   if (parsed->data_bytes != incoming.data_bytes) return "a push whose metadata describe another size";
+  if (const Result<void> sound = incoming.add ? can_be_added(*parsed) : Result<void>(); !sound) {
+    answer(incoming.index, sound.error());
+    return {};
+  }
   // Zeroed, because a peer may end its push without having written all of it, or any.
   Result<SpareMemory::Taken> memory =
       shared_.memory->take_zeroed(static_cast<std::size_t>(incoming.data_bytes));
@@ -119,7 +123,8 @@ void PushReceiver::ask_for(const Incoming& incoming, std::span<std::byte> memory
 }
 
 std::string PushReceiver::on_written(const wire::Record& record) {
-  if (!has(record.index)) return "an unexpected transfer";
+  if (!has(record.index) || slots_[wire::slot_of(record.index)]->adding.is_there())
+    return "an unexpected transfer";
   if (record.generation != shared_.generation) return "a push to another hub";
   Incoming& incoming = *slots_[wire::slot_of(record.index)];
   const bool of_metadata = !incoming.metadata.has_value();
@@ -131,18 +136,38 @@ std::string PushReceiver::on_written(const wire::Record& record) {
     return take_metadata(incoming, block.bytes);
   }
   incoming.stay = {};
+  if (incoming.add) {
+    add(incoming);
+    return {};
+  }
   Incoming complete = std::move(incoming);
   slots_[wire::slot_of(record.index)].reset();
-  publish(std::move(complete));
+  publish(std::move(complete), {});
   return {};
 }
 
-void PushReceiver::publish(Incoming incoming) {
+// The slot stays in use until it is added.
+void PushReceiver::add(Incoming& incoming) {
+  incoming.adding =
+      shared_.sums.enter({.name = incoming.name,
+                          .metadata = &*incoming.metadata,
+                          .bytes = incoming.memory.bytes,
+                          .done = [this, index = incoming.index](const Result<std::uint64_t>& base) {
+                            if (!base) return answer(index, base.error());
+                            Incoming complete = std::move(*slots_[wire::slot_of(index)]);
+                            slots_[wire::slot_of(index)].reset();
+                            complete.adding = {};
+                            publish(std::move(complete), {.after = *base});
+                          }});
+}
+
+void PushReceiver::publish(Incoming incoming, const Catalogue::Terms& terms) {
   const std::span<const std::byte> bytes = incoming.memory.bytes;
   auto kept = std::make_shared<Kept>(
       Kept{std::move(incoming.memory.owner), std::move(incoming.of_hub), std::move(incoming.of_peer)});
   auto source = std::make_shared<const Source>(std::vector<Source::Piece>{bytes}, std::move(kept));
-  const auto published = shared_.catalogue.publish(incoming.name, *incoming.metadata, std::move(source));
+  const auto published =
+      shared_.catalogue.publish(incoming.name, *incoming.metadata, std::move(source), terms);
   if (!published) return answer(incoming.index, published.error());
   ++shared_.pushes;
   shared_.pushed_bytes += bytes.size();

@@ -4,7 +4,8 @@
 // long, then for the bytes, which go into new memory that has no readers. The record that ends the transfer
 // turns them into a version, as publish() would, and ERROR_STATUS ok carries its number. So a reader never
 // sees part of a push, and an unfinished push leaves nothing behind. One that stands still ends
-// (pushes_under_way.hpp). Threading: the link's.
+// (pushes_under_way.hpp). A push that is to be added waits for its turn in `sums` first. Threading: the
+// link's.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include "tensor/hub/catalogue.hpp"
 #include "tensor/hub/push_rules.hpp"
 #include "tensor/hub/pushes_under_way.hpp"
+#include "tensor/hub/sums.hpp"
 #include "tensor/link/link.hpp"
 #include "tensor/memory/spare_memory.hpp"
 
@@ -36,6 +38,7 @@ class PushReceiver {
     PushesUnderWay under_way;
     std::function<PushesUnderWay::TimePoint()> now;
     std::function<void()> begun;  // a push is under way
+    Sums sums;
     std::uint64_t pushes = 0, pushed_bytes = 0;
   };
 
@@ -53,6 +56,7 @@ class PushReceiver {
  private:
   struct Incoming {
     std::uint32_t index = 0;
+    bool add = false;
     std::string name;
     std::uint64_t data_bytes = 0;
     SpareMemory::Taken block = {};          // receives metadata that are too long for a message
@@ -60,13 +64,15 @@ class PushReceiver {
     SpareMemory::Taken memory = {};
     Charge of_hub = {}, of_peer = {};
     PushesUnderWay::Stay stay = {};
+    Sums::Stay adding = {};  // all bytes have come, and are being added
   };
 
   std::optional<Error> reason_against(const wire::Push& push) const;
   std::optional<Error> charge(Incoming& incoming, std::uint64_t bytes);
   std::string take_metadata(Incoming& incoming, std::span<const std::byte> block);
   void ask_for(const Incoming& incoming, std::span<std::byte> memory, bool of_metadata);
-  void publish(Incoming incoming);
+  void add(Incoming& incoming);
+  void publish(Incoming incoming, const Catalogue::Terms& terms);
   void answer(std::uint32_t index, Error what, std::uint64_t version = 0);
 
   Link& link_;

@@ -1,29 +1,12 @@
 #include "tensor/hub/serving_thread.hpp"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
+
+#include "tensor/own_thread.hpp"
 
 namespace weir::tensor {
 
-ServingThread::ServingThread(const char* name) {
-  // Signals belong to the program. A thread created while all are blocked receives none.
-  struct Blocked {
-    Blocked() {
-      sigset_t all;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
-    }
-    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
-    sigset_t before;
-  };
-  {
-    const Blocked blocked;  // also ends if no thread can be had
-    thread_ = std::thread([this] { serve(); });
-  }
-  pthread_setname_np(thread_.native_handle(), name);
-}
+ServingThread::ServingThread(const char* name) : thread_(start_own_thread(name, [this] { serve(); })) {}
 
 ServingThread::~ServingThread() {
   stop([] {});

@@ -19,8 +19,9 @@ enum class Kind : std::uint8_t {
   push = 8,
   auth = 9,
   parts = 10,
+  lease_done = 11,
 };
-constexpr std::uint8_t flag_wait = 1, flag_locate = 2, flag_metadata = 4, flag_follow = 8;
+constexpr std::uint8_t flag_wait = 1, flag_locate = 2, flag_metadata = 4, flag_follow = 8, flag_add = 16;
 constexpr std::uint32_t greeting_magic = 0x4e545257;  // "WRTN"
 
 Writer begin(Kind kind, std::uint8_t flags, std::uint32_t index) {
@@ -88,7 +89,7 @@ Writer body(const Location& m) {
 }
 Writer body(const Done& m) { return begin(Kind::done, 0, m.index); }
 Writer body(const Push& m) {
-  Writer out = begin(Kind::push, 0, m.index);
+  Writer out = begin(Kind::push, m.add ? flag_add : 0, m.index);
   out.number(m.data_bytes).number(m.metadata_bytes);
   put(out, m.name);
   put(out, text_of(m.metadata));
@@ -105,6 +106,14 @@ Writer body(const Parts& m) {
   Writer out = begin(Kind::parts, 0, m.index);
   out.number(static_cast<std::uint16_t>(m.extents.size()));
   for (const Extent& each : m.extents) out.number(each.offset).number(each.bytes);
+  return out;
+}
+
+Writer body(const LeaseDone& m) {
+  Writer out = begin(Kind::lease_done, 0, m.index);
+  out.number(m.version).number(m.generation);
+  put(out, m.name);
+  put(out, m.word);
   return out;
 }
 
@@ -168,6 +177,7 @@ Message read_done(Reader&, const Header& header) { return Done{header.index}; }
 Message read_push(Reader& in, const Header& header) {
   Push m;
   m.index = header.index;
+  m.add = (header.flags & flag_add) != 0;
   m.data_bytes = in.number<std::uint64_t>();
   m.metadata_bytes = in.number<std::uint64_t>();
   m.name = take_text(in);
@@ -194,6 +204,16 @@ Message read_parts(Reader& in, const Header& header) {
   return m;
 }
 
+Message read_lease_done(Reader& in, const Header& header) {
+  LeaseDone m;
+  m.index = header.index;
+  m.version = in.number<std::uint64_t>();
+  m.generation = in.number<std::uint64_t>();
+  m.name = take_text(in);
+  m.word = take_text(in);
+  return m;
+}
+
 struct Row {
   std::uint8_t flags;  // flags that this kind may have
   Message (*read)(Reader&, const Header&);
@@ -207,9 +227,10 @@ constexpr Row rows[] = {
     {0, read_cancel},
     {0, read_location},
     {0, read_done},
-    {0, read_push},
+    {flag_add, read_push},
     {0, read_auth},
     {0, read_parts},
+    {0, read_lease_done},
 };
 
 bool sound(const Request& m) {
@@ -233,6 +254,9 @@ bool sound(const Parts& m) {
          std::ranges::all_of(m.extents, [](const Extent& each) {
            return each.bytes > 0 && each.bytes <= most_data_bytes && each.offset <= most_data_bytes;
          });
+}
+bool sound(const LeaseDone& m) {
+  return !m.name.empty() && m.name.size() <= most_name_bytes && m.word.size() <= most_word_bytes;
 }
 bool sound(const auto&) { return true; }
 

@@ -21,13 +21,15 @@
 
 namespace weir::tensor::wire {
 
-inline constexpr std::uint16_t version = 3;
+inline constexpr std::uint16_t version = 4;
 inline constexpr std::size_t message_bytes = 4096;
 inline constexpr std::uint32_t slots = 64;
 inline constexpr std::size_t most_sources = 128;
 inline constexpr std::size_t most_listed_extents = 250;  // in one PARTS
 inline constexpr std::size_t most_inline_metadata = 3072;
 inline constexpr std::size_t most_pushed_metadata = 2048;  // in a PUSH, besides its name
+
+inline constexpr std::size_t most_word_bytes = 1024;
 
 constexpr std::uint32_t slot_of(std::uint32_t index) { return index % slots; }
 
@@ -115,6 +117,7 @@ struct Done {
 // PUSH, an array for the hub. It answers RE_REQUEST, and ERROR_STATUS once the array is published or refused.
 struct Push {
   std::uint32_t index = 0;
+  bool add = false;  // the version is the sum of the newest one and this
   std::uint64_t data_bytes = 0;
   std::uint64_t metadata_bytes = 0;
   std::string name = {};
@@ -131,8 +134,18 @@ struct Auth {
   bool operator==(const Auth&) const = default;
 };
 
-using Message =
-    std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push, Auth, Parts>;
+// LEASE_DONE: the sender is done with a version that was lent, and leaves a word. Answered by ERROR_STATUS.
+struct LeaseDone {
+  std::uint32_t index = 0;
+  std::uint64_t version = 0;
+  std::uint64_t generation = 0;
+  std::string name = {};
+  std::string word = {};  // at most most_word_bytes
+  bool operator==(const LeaseDone&) const = default;
+};
+
+using Message = std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push,
+                             Auth, Parts, LeaseDone>;
 
 std::uint32_t index_of(const Message&);
 // Texts, names and metadata must be within their limits.

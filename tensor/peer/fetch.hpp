@@ -15,6 +15,7 @@
 #include "tensor/arrays/rows.hpp"
 #include "tensor/arrays/source.hpp"
 #include "tensor/error.hpp"
+#include "tensor/link/wire.hpp"
 #include "tensor/memory/spare_memory.hpp"
 
 namespace weir::tensor {
@@ -48,6 +49,10 @@ struct Fetch {
   std::vector<Rows> rows;  // empty: the whole version
   // Set for a push: what to send to the hub.
   std::shared_ptr<const Source> pushed, pushed_metadata;
+  bool add = false;  // to the newest version there
+  // Set instead of all that: the caller is done with a version.
+  std::optional<wire::LeaseDone> lease_done;
+  bool wants_bytes() const { return pushed == nullptr && !lease_done; }
 
   // The result.
   Fetched fetched;

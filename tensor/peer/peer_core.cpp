@@ -16,6 +16,8 @@ constexpr std::chrono::milliseconds cancel_grace{1000};
 }  // namespace
 
 PeerCore::~PeerCore() {
+  known_descriptor_ = nullptr;
+  descriptor_.reset();
   session_.reset();
   if (engine_ == nullptr) return;
   // No other thread drives any more; run until the link has closed.
@@ -152,6 +154,19 @@ void PeerCore::drop(std::shared_ptr<Fetch> fetch) {
   driven_.post([this, fetch = std::move(fetch)] {
     if (session_ != nullptr) session_->cancel(*fetch);
   });
+}
+
+// What is done already is signalled, too: its caller may not have looked yet.
+Result<int> PeerCore::descriptor() {
+  const std::lock_guard lock(describing_);
+  if (descriptor_ == nullptr) {
+    auto opened = DoneDescriptor::open(driven_);
+    if (!opened) return std::unexpected(opened.error());
+    descriptor_ = std::move(*opened);
+    known_descriptor_ = descriptor_.get();
+    descriptor_->signal();
+  }
+  return descriptor_->number();
 }
 
 PeerStats PeerCore::stats() {

@@ -5,6 +5,7 @@
 #include <asio/steady_timer.hpp>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "tensor/address.hpp"
 #include "tensor/memory/spare_memory.hpp"
 #include "tensor/peer/caller_driven.hpp"
+#include "tensor/peer/done_descriptor.hpp"
 #include "tensor/peer/fetch.hpp"
 #include "tensor/peer/peer_session.hpp"
 #include "tensor/peer/peer_settings.hpp"
@@ -40,6 +42,11 @@ class PeerCore final : public PeerSession::Owner {
   // Cancels a fetch that no caller waits for.
   void drop(std::shared_ptr<Fetch> fetch);
   std::uint64_t generation() const { return generation_; }
+  Result<int> descriptor();
+  // A fetch was done before it began.
+  void announce() {
+    if (const DoneDescriptor* known = known_descriptor_) known->signal();
+  }
   PeerStats stats();
 
  private:
@@ -50,7 +57,10 @@ class PeerCore final : public PeerSession::Owner {
   void dial_rdma();
   void on_admitted() override;
   bool dials_again(const Error& cause) override;
-  void on_finished() override { driven_.progressed(); }
+  void on_finished() override {
+    driven_.progressed();
+    announce();
+  }
   void on_ended(const Error& cause) override;
 
   const std::string address_;
@@ -69,6 +79,9 @@ class PeerCore final : public PeerSession::Owner {
   Transport by_ = Transport::none;
   asio::steady_timer patience_{driven_.io()};  // runs while RDMA is tried and TCP is the fallback
   std::unique_ptr<PeerSession> session_;       // null before the first attempt to connect
+  std::mutex describing_;
+  std::unique_ptr<DoneDescriptor> descriptor_;                     // under describing_
+  std::atomic<const DoneDescriptor*> known_descriptor_ = nullptr;  // the same
 };
 
 }  // namespace weir::tensor

@@ -63,6 +63,10 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
   asked.stage = Fetch::Stage::asked;
   slots_[slot] = fetch;
   if (asked.pushed != nullptr) return ask_to_push(asked);
+  if (asked.lease_done) {
+    asked.lease_done->index = asked.index;
+    return link_->send(*asked.lease_done);
+  }
   wire::Request request{.index = asked.index,
                         .wait = asked.wait,
                         .follow = asked.follow,
@@ -152,6 +156,7 @@ void PeerSession::cancel(Fetch& fetch) {
 
 void PeerSession::ask_to_push(const Fetch& push) {
   wire::Push message{.index = push.index,
+                     .add = push.add,
                      .data_bytes = push.pushed->bytes(),
                      .metadata_bytes = push.pushed_metadata->bytes(),
                      .name = push.name};
@@ -197,7 +202,7 @@ void PeerSession::on_frame(std::span<const std::byte> frame) {
 
 void PeerSession::on(const wire::MetadataUpdate& update) {
   const FetchPtr fetch = under_way(update.index);
-  if (fetch == nullptr || fetch->pushed != nullptr || fetch->stage != Fetch::Stage::asked)
+  if (fetch == nullptr || !fetch->wants_bytes() || fetch->stage != Fetch::Stage::asked)
     return broke("a META_DATA_UPDATE without a request");
   ++stats_.metadata_updates;
   link_->forget(fetch->index);
@@ -260,7 +265,7 @@ void PeerSession::tell(Fetch& fetch, Error why) {
 
 void PeerSession::on(const wire::Location& location) {
   const FetchPtr fetch = under_way(location.index);
-  if (fetch == nullptr || fetch->pushed != nullptr ||
+  if (fetch == nullptr || !fetch->wants_bytes() ||
       (fetch->stage != Fetch::Stage::asked && fetch->stage != Fetch::Stage::asked_data))
     return broke("a LOCATION without a request");
   if (fetch->cancelled) return;  // the hub will answer the CANCEL
@@ -285,7 +290,7 @@ void PeerSession::on_read(std::uint32_t index) {
 
 void PeerSession::on_written(const wire::Record& record) {
   const FetchPtr fetch = under_way(record.index);
-  if (fetch == nullptr || fetch->pushed != nullptr) return broke("an unexpected transfer");
+  if (fetch == nullptr || !fetch->wants_bytes()) return broke("an unexpected transfer");
   if (record.generation != link_->generation()) return broke("a transfer from another hub");
   if (record.kind == 1) {
     if (fetch->stage != Fetch::Stage::asked_metadata || record.bytes != fetch->metadata_block.bytes.size())
@@ -312,6 +317,7 @@ void PeerSession::on(const wire::ErrorStatus& status) {
     fetch->superseded = true;  // if the READs succeed the version is whole; if it is gone they fail
     return;
   }
+  if (status.code == Errc::ok && fetch->lease_done) return finish(fetch, std::nullopt);
   if (status.code == Errc::ok && fetch->pushed != nullptr && fetch->stage == Fetch::Stage::asked_data) {
     fetch->fetched.version = status.version;
     return finish(fetch, std::nullopt);
@@ -355,7 +361,7 @@ void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
     if (fetch->pushed != nullptr) {
       ++stats_.pushes;
       stats_.pushed_bytes += fetch->pushed->bytes();
-    } else {
+    } else if (!fetch->lease_done) {
       ++stats_.fetches;
       stats_.fetched_bytes += fetch->fetched.data.size();
     }

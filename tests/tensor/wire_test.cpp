@@ -36,9 +36,10 @@ std::vector<Message> samples() {
       Location{6, 7, {{1, 2, 3}, {4, 5, 6}}},
       Done{~0U},
       Request{.index = 9, .wait = true, .follow = true, .name = "a"},
-      Push{8, 9, 5, "name", bytes_of("block")},
-      Push{8, 9, 1 << 20, "name", {}},
+      Push{8, false, 9, 5, "name", bytes_of("block")},
+      Push{8, true, 9, 1 << 20, "name", {}},
       Parts{10, {{1, 2}, {3, 4}}},
+      LeaseDone{11, 2, 3, "name", "word"},
   };
 }
 

@@ -4,9 +4,10 @@ from .errors import (BadAddress, BadArray, Closed, NoGpu, NotPublished, PeerGone
                      TimedOut, TooMuch, Unreachable)
 from .fetched import Version
 from .hub import Hub, listen
+from .lease import Lease, LeaseEnd
 from .memory import empty
 from .peer import Peer, connect
 
-__all__ = ["Array", "BadAddress", "BadArray", "Closed", "Hub", "NoGpu", "NotPublished", "Peer", "PeerGone", "Refused",
+__all__ = ["Array", "BadAddress", "BadArray", "Closed", "Hub", "Lease", "LeaseEnd", "NoGpu", "NotPublished", "Peer", "PeerGone", "Refused",
            "ShapeMismatch", "Superseded", "TensorError", "TimedOut", "TooMuch", "Unreachable", "Version",
            "connect", "empty", "listen"]

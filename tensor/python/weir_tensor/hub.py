@@ -7,6 +7,7 @@ from . import forks
 from .arrays import describe_for_reading, describe_tree
 from .errors import Closed, check
 from .fetched import Fetched, Layout, Version, wish_for
+from .lease import Lease
 from .library import HUB_STATS, Array, Error, HubStats, Options, lib, text, word
 
 
@@ -51,15 +52,34 @@ class Hub:
         arrays, count, keep, from_gpus = describe_tree(tree)
         return self._publish(name, arrays, count, True, keep, keep[0], from_gpus)
 
-    def _publish(self, name, arrays, count, as_tree, keep, described, from_gpus) -> int:
+    def lend(self, name: str, array, timeout: float = 30.0, readers: int = 1) -> Lease:
+        """Publishes a version that ends by itself: when `readers` have said that they are done with it (`Peer.done`), or after
+        `timeout` seconds. The lease tells which of these it was. Afterwards nobody is sent the version, and `released()` lets go
+        of the array."""
+        described, from_gpu = describe_for_reading(array)
+        return self._lend(name, described.write(Array()), 1, False, described, [described], from_gpu, timeout, readers)
+
+    def lend_tree(self, name: str, tree: Mapping[str, object], timeout: float = 30.0, readers: int = 1) -> Lease:
+        """Like `lend`, with all arrays of a mapping as one version."""
+        arrays, count, keep, from_gpus = describe_tree(tree)
+        return self._lend(name, arrays, count, True, keep, keep[0], from_gpus, timeout, readers)
+
+    def _lend(self, *what_timeout_readers) -> Lease:
+        *what, timeout, readers = what_timeout_readers
+        lease = ctypes.c_void_p()
+        version = self._publish(*what, lend=(readers, max(int(timeout * 1e6), 0), ctypes.byref(lease)))
+        return Lease(lease, version)
+
+    def _publish(self, name, arrays, count, as_tree, keep, described, from_gpus, lend=None) -> int:
         hub, error, version = self._open(), Error(), ctypes.c_uint64()
         self.released()
         with self._lock:
             self._tokens += 1
             token = self._tokens
             self._held[token] = keep
-        code = lib.weir_tensor_publish(hub, word("a name", name), ctypes.byref(arrays), count, as_tree, token,
-                                       ctypes.byref(version), ctypes.byref(error))
+        function, more = (lib.weir_tensor_publish, ()) if lend is None else (lib.weir_tensor_lend, lend)
+        code = function(hub, word("a name", name), ctypes.byref(arrays), count, as_tree, token, *more, ctypes.byref(version),
+                        ctypes.byref(error))
         if code != 0:
             with self._lock:
                 del self._held[token]

@@ -11,30 +11,46 @@ from .arrays import describe, describe_for_reading, describe_tree
 from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .fetched import Fetched, Layout, Version, wish_for
 from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
+from .waiting import Waiting
 
 
 _SLICE_US = 50_000  # a waiting fetch lets Python handle signals, such as Ctrl-C, so often
 
 
 class _Following:
-    """Wraps the library's follower; a thread may still be inside next() when the program calls close()."""
+    """Wraps the library's follower."""
 
     def __init__(self, peer, name, newer_than, ahead) -> None:
         self._lock = threading.Lock()
-        self._follower = None
+        self._follower = self._came = None
         follower, error, wish = ctypes.c_void_p(), Error(), wish_for(newer_than, None)
         check(lib.weir_tensor_follow(peer._open(), word("a name", name), ctypes.byref(wish), ahead, ctypes.byref(follower),
                                      ctypes.byref(error)), error)
         self._follower = follower
 
-    def next(self, timeout: float) -> Fetched:
-        fetched, error = ctypes.c_void_p(), Error()
+    def came(self) -> bool:
+        """Whether there is something to take(). Called by whichever loop sees the signal."""
         with self._lock:
-            if self._follower is None:
-                raise Closed("the follower is closed", Closed.code)
-            check(lib.weir_tensor_follow_next(self._follower, int(timeout * 1e6), ctypes.byref(fetched),
-                                              ctypes.byref(error)), error)
-        return Fetched(fetched)
+            while self._came is None:
+                fetched, error = ctypes.c_void_p(), Error()
+                if self._follower is None:
+                    self._came = Closed("the follower is closed", Closed.code)
+                elif lib.weir_tensor_follow_next(self._follower, 0, ctypes.byref(fetched), ctypes.byref(error)) == 0:
+                    self._came = Fetched(fetched)
+                elif error.code == TimedOut.code:
+                    return False
+                else:
+                    self._came = error
+            return True
+
+    def take(self) -> Fetched:
+        with self._lock:
+            came, self._came = self._came, None
+        if isinstance(came, Error):
+            check(came.code, came)
+        if isinstance(came, Closed):
+            raise came
+        return came
 
     def close(self) -> None:
         with self._lock:
@@ -50,6 +66,7 @@ class Peer:
         self._peer = None
         self._forks = forks.generation
         self._layouts = collections.OrderedDict()
+        self._waiting, self._waiting_lock = None, threading.Lock()
         self._gpu_bytes = 0
         peer, error = ctypes.c_void_p(), Error()
         with Options(settings) as options:
@@ -67,36 +84,40 @@ class Peer:
         """The generation of the hub; 0 while not connected."""
         return lib.weir_tensor_peer_generation(self._open())
 
-    def _fetch(self, name, out, newer_than, timeout, rows=None, given_up=None):
+    def _fetch(self, name, out, newer_than, timeout, rows=None):
         wish = wish_for(newer_than, timeout, rows)
         if out is not None:
             array = out.write(Array())
             wish.out = ctypes.pointer(array)
         fetched, error = ctypes.c_void_p(), Error()
-        if timeout is None and given_up is None:
+        if timeout is None:
             code = lib.weir_tensor_fetch(self._open(), word("a name", name), ctypes.byref(wish), ctypes.byref(fetched),
                                          ctypes.byref(error))
         else:
             pending = lib.weir_tensor_start(self._open(), word("a name", name), ctypes.byref(wish))
-            self._await(pending, name, 30.0 if timeout is None else timeout, given_up)
+            self._await(pending, name, timeout)
             code = lib.weir_tensor_finish(self._open(), pending, ctypes.byref(fetched), ctypes.byref(error))
         if code != 0:
             check(code, error)
         return Fetched(fetched)
 
-    def _await(self, pending, name, timeout, given_up):
-        """Returns when the fetch is over. If it is not in time, given up, or interrupted, it is cancelled: afterwards nothing
+    def _await(self, pending, name, timeout):
+        """Returns when the fetch is over. If it is not in time, or interrupted, it is cancelled: afterwards nothing
         is written to `out` any more."""
         until = time.monotonic() + timeout
         try:
             while not lib.weir_tensor_wait(self._open(), pending, min(_SLICE_US, max(int((until - time.monotonic()) * 1e6), 0))):
-                if given_up is not None and given_up.is_set():
-                    raise TimedOut(f"the fetch of '{name}' was cancelled", TimedOut.code)
                 if time.monotonic() >= until:
                     raise TimedOut(f"'{name}' did not come in time", TimedOut.code)
         except BaseException:
             lib.weir_tensor_cancel(self._open(), pending)
             raise
+
+    def _loops(self) -> Waiting:
+        with self._waiting_lock:
+            if self._waiting is None:
+                self._waiting = Waiting(self._open())
+            return self._waiting
 
     def _layout(self, name, fetched):
         if lib.weir_tensor_fetched_metadata_id(fetched.pointer) == 0:  # rows: each fetch may have another shape
@@ -113,13 +134,10 @@ class Peer:
     def fetch_version(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
                       timeout: Optional[float] = None, rows=None) -> Version:
         """Like `fetch`, with the version's number and its hub's generation."""
-        return self._fetch_version(name, out, newer_than, timeout, rows)
-
-    def _fetch_version(self, name, out, newer_than, timeout, rows, given_up=None) -> Version:
         into = describe(out, writable=True) if out is not None else None
         if into is not None and into.gpu is not None:
             self._gpu_bytes += gpu.room([into])
-        fetched = self._fetch(name, into, newer_than, timeout, rows, given_up)
+        fetched = self._fetch(name, into, newer_than, timeout, rows)
         if out is not None:
             if into.gpu is not None:
                 gpu.send([into])
@@ -141,15 +159,39 @@ class Peer:
 
     async def fetch_async(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
                           timeout: Optional[float] = None, rows=None):
-        """Like `fetch`, in a thread of asyncio's executor. If the task is cancelled the fetch ends, within a second; until then
-        `out` is still written to."""
-        given_up = threading.Event()
+        """Like `fetch`, and other tasks run meanwhile. If the task is cancelled it ends when the fetch has, within a second:
+        afterwards nothing is written to `out`."""
+        into = describe(out, writable=True) if out is not None else None
+        if into is not None and into.gpu is not None:
+            self._gpu_bytes += gpu.room([into])
+        wish, array = wish_for(newer_than, timeout, rows), Array()
+        if into is not None:
+            wish.out = ctypes.pointer(into.write(array))
+        peer, waiting = self._open(), self._loops()
+        pending = lib.weir_tensor_start(peer, word("a name", name), ctypes.byref(wish))
         try:
-            version = await asyncio.get_running_loop().run_in_executor(
-                None, self._fetch_version, name, out, newer_than, timeout, rows, given_up)
-        finally:
-            given_up.set()
-        return version.value
+            if not await waiting.until(lambda: lib.weir_tensor_wait(self._open(), pending, 0) == 1, 30.0 if timeout is None else timeout):
+                raise TimedOut(f"'{name}' did not come in time", TimedOut.code)
+        except BaseException:
+            await self._cancel(pending)
+            raise
+        fetched, error = ctypes.c_void_p(), Error()
+        check(lib.weir_tensor_finish(peer, pending, ctypes.byref(fetched), ctypes.byref(error)), error)
+        got = Fetched(fetched)
+        if into is not None:
+            if into.gpu is not None:
+                gpu.send([into])
+            return out
+        return got.array(name, self._layout(name, got)).value
+
+    async def _cancel(self, pending) -> None:
+        """Ends a fetch, also if the task is cancelled again meanwhile: what it writes to must stay until then."""
+        ending = asyncio.get_running_loop().run_in_executor(None, lib.weir_tensor_cancel, self._open(), pending)
+        while not ending.done():
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                pass
 
     def fetch_tree_version(self, name: str, out: Optional[Mapping[str, object]] = None,
                            newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
@@ -216,20 +258,43 @@ class Peer:
         its budgets; after PeerGone or TimedOut the version may or may not exist."""
         described, from_gpu = describe_for_reading(array)
         self._gpu_bytes += from_gpu
-        return self._push(name, described.write(Array()), 1, False, described, timeout)
+        return self._push(lib.weir_tensor_push, name, described.write(Array()), 1, False, described, timeout)
 
     def push_tree(self, name: str, tree: Mapping[str, object], timeout: float = 30.0) -> int:
         """Like `push`, with all arrays of a mapping as one version."""
         arrays, count, keep, from_gpus = describe_tree(tree)
         self._gpu_bytes += from_gpus
-        return self._push(name, arrays, count, True, keep, timeout)
+        return self._push(lib.weir_tensor_push, name, arrays, count, True, keep, timeout)
 
-    def _push(self, name, arrays, count, as_tree, keep, timeout) -> int:
+    def add(self, name: str, array, timeout: float = 30.0) -> int:
+        """Adds `array` to the newest version of `name` at the hub, element by element, and makes the sum a new version; where
+        there is none, the array becomes the first. Returns the version's number. Sums of one name are made one after the other:
+        none is lost, and readers see whole ones. Floats (bfloat16 too) and integers, which wrap. Raises what `push` raises;
+        ShapeMismatch if the version there has another dtype or shape; Superseded if somebody published under the name
+        meanwhile, in which case nothing was added."""
+        described, from_gpu = describe_for_reading(array)
+        self._gpu_bytes += from_gpu
+        return self._push(lib.weir_tensor_add, name, described.write(Array()), 1, False, described, timeout)
+
+    def add_tree(self, name: str, tree: Mapping[str, object], timeout: float = 30.0) -> int:
+        """Like `add`, with all arrays of a mapping."""
+        arrays, count, keep, from_gpus = describe_tree(tree)
+        self._gpu_bytes += from_gpus
+        return self._push(lib.weir_tensor_add, name, arrays, count, True, keep, timeout)
+
+    def _push(self, function, name, arrays, count, as_tree, keep, timeout) -> int:
         error, version = Error(), ctypes.c_uint64()
-        check(lib.weir_tensor_push(self._open(), word("a name", name), ctypes.byref(arrays), count, as_tree,
-                                   max(int(timeout * 1e6), 1), ctypes.byref(version), ctypes.byref(error)), error)
+        check(function(self._open(), word("a name", name), ctypes.byref(arrays), count, as_tree, max(int(timeout * 1e6), 1),
+                       ctypes.byref(version), ctypes.byref(error)), error)
         del keep  # keeps the arrays alive until here
         return version.value
+
+    def done(self, name: str, version: Version, said: str = "", timeout: float = 30.0) -> None:
+        """Says to the hub that this reader is done with a version that was lent (`Hub.lend`), and leaves a word of at most 1024
+        bytes for its publisher. Superseded: it is not lent any more, so that what was read since may have changed."""
+        error, left = Error(), said.encode("utf-8", "surrogateescape")
+        check(lib.weir_tensor_done(self._open(), word("a name", name), version.number, version.generation, left, len(left),
+                                   max(int(timeout * 1e6), 1), ctypes.byref(error)), error)
 
     def list(self) -> dict:
         """Lists what the hub has: name -> (version, bytes, description), at most 65536 names."""
@@ -246,14 +311,13 @@ class Peer:
         `ahead` versions is at the hub before there are any, so they come while the caller is busy with the one before.
         What is published beyond that meanwhile is skipped. When the hub goes it waits for the next one, `patience`
         seconds, and begins anew with that one's."""
-        loop = asyncio.get_running_loop()
+        loop, waiting = asyncio.get_running_loop(), self._loops()
         following, alone_since = _Following(self, name, newer_than, ahead), None
         try:
             while True:
                 try:
-                    fetched = await loop.run_in_executor(None, following.next, 0.5)
-                except TimedOut:
-                    continue
+                    await waiting.until(following.came, None)
+                    fetched = following.take()
                 except (PeerGone, Unreachable):
                     alone_since = alone_since or loop.time()
                     if loop.time() - alone_since > patience:

@@ -131,22 +131,6 @@ class Arrays(HubAndPeer):
         numpy.testing.assert_array_equal(mine, numpy.zeros(3))
         numpy.testing.assert_array_equal(self.peer.fetch("a"), numpy.ones(3))
 
-    def test_an_asynchronous_fetch_comes_or_is_cancelled(self):
-        async def both():
-            waiting = asyncio.ensure_future(self.peer.fetch_async("a", timeout=60))
-            await asyncio.sleep(0)
-            self.hub.publish("a", sample((4, 2), "int32"))
-            numpy.testing.assert_array_equal(await waiting, sample((4, 2), "int32"))
-            numpy.testing.assert_array_equal(await self.peer.fetch_async("a", rows=[3, 1]), sample((4, 2), "int32")[[3, 1]])
-            never = asyncio.ensure_future(self.peer.fetch_async("b", timeout=60))
-            await asyncio.sleep(0)
-            never.cancel()
-            with self.assertRaises(asyncio.CancelledError):
-                await never
-        begun = time.monotonic()
-        asyncio.run(both())  # and its end waits for the executor's threads
-        self.assertLess(time.monotonic() - begun, 30)
-
     def test_versions(self):
         one = self.hub.publish("a", sample((3,), "int32"))
         first = self.peer.fetch_version("a")
