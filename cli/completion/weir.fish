@@ -266,3 +266,8 @@ complete -c weir-check -s y -l yes -d 'do not ask'
 complete -c weir-check -l json -d 'print JSON'
 complete -c weir-check -l help -d 'show help'
 complete -c weir-check -l version -d 'show the version'
+
+# weir-plan is `weir plan`.
+for subcommand in plan sim collector rpc tensor fabric
+    complete -c weir-$subcommand -w "weir $subcommand"
+end

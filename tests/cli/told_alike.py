@@ -5,6 +5,7 @@
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -88,6 +89,14 @@ class ToldAlike(unittest.TestCase):
         for page, *words in PAGES:
             told = options_of_help(words)
             self.assertEqual((told - zsh, told - fish), (set(), set()), page)
+
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_fish_completes_programs_that_are_called_by_their_own_name(self):
+        for line, expected in (("weir-plan --js", "--json"), ("weir-tensor --do", "--done"), ("weir-sim --fail-on de", "deadlock"),
+                               ("weir-rpc ca", "call"), ("weir plan --js", "--json")):
+            said = subprocess.run(["fish", "--no-config", "-c", f"source {COMPLETION}/weir.fish; complete -C '{line}'"], check=True,
+                                  capture_output=True, text=True).stdout
+            self.assertEqual([each.split("\t")[0] for each in said.splitlines()], [expected], line)
 
     def test_bash_completes_what_stands_between(self):
         with tempfile.TemporaryDirectory() as folder:
