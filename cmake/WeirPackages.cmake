@@ -1,7 +1,13 @@
 # Debian packages and a tarball, for `make packages`: each component of WeirInstall.cmake is a package.
 set(CPACK_PACKAGE_NAME weir)
 set(CPACK_PACKAGE_VENDOR Weir)
-set(CPACK_PACKAGE_CONTACT "The authors of Weir <weir@localhost>")
+# Of those who hand the packages on: to whom their users write, and where they read more. Weir itself has no address.
+set(WEIR_MAINTAINER "The authors of Weir <weir@localhost>" CACHE STRING "maintainer of the packages: NAME <ADDRESS>")
+set(WEIR_HOMEPAGE "" CACHE STRING "homepage of the packages: a URL; empty: none")
+set(CPACK_PACKAGE_CONTACT "${WEIR_MAINTAINER}")
+if(WEIR_HOMEPAGE)
+  set(CPACK_PACKAGE_HOMEPAGE_URL "${WEIR_HOMEPAGE}")
+endif()
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "RDMA under the programs people already run")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_GENERATOR DEB TGZ)

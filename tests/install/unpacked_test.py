@@ -6,6 +6,7 @@
 packages_test.py installs them with apt into a bare system, which takes root and a mirror; this takes neither.
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,14 @@ class Unpacked(unittest.TestCase):
                 self.assertIn(f"{other} (= {version})", needs)
             self.assertNotIn("weir-server", needs)
         self.assertNotIn("grpc", field(self.debs["weir"], "Depends"))  # only weir-modules does
+
+    def test_each_says_whose_it_is_as_the_build_was_told(self):
+        cache = (pathlib.Path(sys.argv[1]) / "CMakeCache.txt").read_text()
+        told = {name: re.search(rf"^{name}:STRING=(.*)$", cache, re.M)[1] for name in ("WEIR_MAINTAINER", "WEIR_HOMEPAGE")}
+        for deb in self.debs.values():
+            self.assertRegex(field(deb, "Maintainer"), r"^.+ <.+@.+>$")
+            self.assertEqual(field(deb, "Maintainer"), told["WEIR_MAINTAINER"])
+            self.assertEqual(field(deb, "Homepage"), told["WEIR_HOMEPAGE"])
 
     def test_no_file_is_in_two_and_no_test_in_any(self):
         seen = {}
