@@ -6,6 +6,7 @@
 
 #include "metrics/log_buckets.hpp"
 #include "metrics/prometheus.hpp"
+#include "rpc/latency_text.hpp"
 
 namespace weir::rpc {
 
@@ -128,6 +129,18 @@ constexpr Metric method_metrics[] = {
 
 }  // namespace
 
+void write_latency(metrics::PrometheusText& text, const metrics::Labels& labels,
+                   std::span<const std::uint64_t> counts, std::uint64_t total_ns) {
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i + 1 < counts.size(); ++i) {
+    below += counts[i];
+    text.bucket(static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62)) * 1e-6, below, labels);
+  }
+  const std::uint64_t all = counts.empty() ? 0 : below + counts.back();
+  if (!counts.empty()) text.bucket_of_all(all, labels);
+  text.sum_and_count(static_cast<double>(total_ns) * 1e-9, all, labels);
+}
+
 std::string prometheus_text(const std::vector<MethodReport>& reports) {
   metrics::PrometheusText text;
   for (const Metric& metric : method_metrics) {
@@ -136,17 +149,8 @@ std::string prometheus_text(const std::vector<MethodReport>& reports) {
   }
   text.metric("weir_rpc_latency_seconds", MetricType::histogram,
               "Time from a request's arrival to its reply.");
-  for (const MethodReport& one : reports) {
-    const metrics::Labels labels("method", one.name);
-    std::uint64_t below = 0;
-    for (std::size_t i = 0; i + 1 < one.latency.size(); ++i) {
-      below += one.latency[i];
-      text.bucket(static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62)) * 1e-6, below,
-                  labels);
-    }
-    if (!one.latency.empty()) text.bucket_of_all(below + one.latency.back(), labels);
-    text.sum_and_count(static_cast<double>(one.total_ns) * 1e-9, one.calls, labels);
-  }
+  for (const MethodReport& one : reports)
+    write_latency(text, {"method", one.name}, one.latency, one.total_ns);
   return text.take();
 }
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <unordered_set>
 
+#include "rpc/pool/call_lanes.hpp"
 #include "rpc/pool/known_servers.hpp"
 
 namespace weir::rpc {
@@ -102,6 +103,15 @@ std::unexpected<Error> ended(Error why, const std::string& words) {
   return std::unexpected(std::move(why));
 }
 
+// What the attempts of one call share.
+struct PooledCall {
+  std::uint64_t method = 0;
+  Bytes body;
+  const MethodSchema* schema = nullptr;
+  std::shared_ptr<Buffer> given;
+  Deadline deadline = no_deadline;
+};
+
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
 
 }  // namespace
@@ -114,6 +124,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
         resolver_(std::move(from)),
         random_(options_.seed),
         budget_(options_.retry),
+        tokens_(options_.hedging),
         known_(options_.balancing) {}
 
   void start() {
@@ -136,6 +147,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
   }
 
   std::vector<PooledServer> servers() const;
+  const PoolStats& stats() const { return stats_; }
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::shared_ptr<State> self, std::uint64_t key,
                                                                Clock::time_point deadline,
                                                                KnownServers::Tried& tried);
@@ -144,17 +156,20 @@ class Pool::State : public std::enable_shared_from_this<State> {
     KnownServers::Tried tried;
     co_return co_await pick(self, key, no_deadline, tried);
   }
-  static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
-                                                              std::uint64_t method, CallOptions options,
-                                                              Bytes body, const MethodSchema* schema);
+  static asio::awaitable<EncodedReply> call(std::shared_ptr<State> self, std::uint64_t method,
+                                            CallOptions options, Bytes body, const MethodSchema* schema);
 
  private:
-  static asio::awaitable<Result<std::vector<std::byte>>> send(std::shared_ptr<Client> client,
-                                                              std::uint64_t method, CallOptions options,
-                                                              std::span<const std::byte> body,
-                                                              const MethodSchema* schema,
-                                                              std::shared_ptr<Buffer> given,
-                                                              Deadline deadline);
+  using CallPtr = std::shared_ptr<const PooledCall>;
+  static asio::awaitable<EncodedReply> send(std::shared_ptr<Client> client, CallPtr call,
+                                            CallOptions options);
+  static asio::awaitable<EncodedReply> attempts(std::shared_ptr<State> self, CallPtr call, LanePtr lane);
+  static asio::awaitable<EncodedReply> hedged(std::shared_ptr<State> self, CallPtr call, CallOptions options,
+                                              std::chrono::microseconds after);
+  std::chrono::microseconds hedge_after(const CallOptions& options) const;
+  bool may_hedge(const Lanes& lanes) const;
+  void call_ended(const EncodedReply& reply, Clock::time_point began);
+  void judge_outliers();
   static asio::awaitable<void> keep_resolving(std::shared_ptr<State> self);
   static asio::awaitable<void> keep_checking(std::shared_ptr<State> self);
   void begin_check(const KnownServerPtr& known, PooledConnection& one);
@@ -182,7 +197,10 @@ class Pool::State : public std::enable_shared_from_this<State> {
   const std::unique_ptr<Resolver> resolver_;
   std::mt19937_64 random_;
   RetryBudget budget_;
+  HedgingTokens tokens_;
   KnownServers known_;
+  PoolStats stats_;
+  Clock::time_point judge_at_{};  // outliers, with the first call after it
   bool resolved_ = false;
   Error resolve_error_;
   bool closed_ = false;
@@ -347,6 +365,7 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
     if (!woken) co_return std::unexpected(woken.error());
   }
   if (self->closed_) co_return pool_closed();
+  self->judge_outliers();
   self->try_failed_again();
   KnownServerPtr known = self->known_.choose(key, tried, Clock::now());
   if (!known) co_return std::unexpected(self->resolve_error_);
@@ -374,53 +393,39 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
 
 // Sends twice if the server refused a token that the connection has replaced meanwhile. Each connection has
 // its own tokens, so another connection would not help.
-asio::awaitable<Result<std::vector<std::byte>>> Pool::State::send(std::shared_ptr<Client> client,
-                                                                  std::uint64_t method, CallOptions options,
-                                                                  std::span<const std::byte> body,
-                                                                  const MethodSchema* schema,
-                                                                  std::shared_ptr<Buffer> given,
-                                                                  Deadline deadline) {
+asio::awaitable<EncodedReply> Pool::State::send(std::shared_ptr<Client> client, CallPtr call,
+                                                CallOptions options) {
   for (bool again = false;; again = true) {
-    if (deadline != no_deadline) {
-      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
+    if (call->deadline != no_deadline) {
+      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(call->deadline - Clock::now());
       options.timeout = std::max(left, std::chrono::microseconds(1));
     }
     Buffer attachment;
-    if (given) {
-      attachment = share(given);
+    if (call->given) {
+      attachment = share(call->given);
       options.attachment_given = &attachment;
     }
     const std::uint32_t tokens = client->tokens_sent();
-    Result<std::vector<std::byte>> reply = co_await client->call_encoded(method, options, body, schema);
+    EncodedReply reply =
+        co_await client->call_encoded(call->method, options, call->body.span(), call->schema);
     const bool refused = !reply && reply.error().code == Errc::unauthenticated;
     if (!refused || again || client->tokens_sent() == tokens) co_return reply;
   }
 }
 
-asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_ptr<State> self,
-                                                                  std::uint64_t method, CallOptions options,
-                                                                  Bytes body, const MethodSchema* schema) {
-  const auto& limits = self->options_.connect.limits;
-  const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
-  const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
-  KnownServers::Tried tried;
-  self->budget_.called();
-  std::shared_ptr<Buffer> given;  // shared by every attempt
-  if (options.attachment_given != nullptr)
-    given = std::make_shared<Buffer>(std::move(*options.attachment_given));
+asio::awaitable<EncodedReply> Pool::State::attempts(std::shared_ptr<State> self, CallPtr call, LanePtr lane) {
+  KnownServers::Tried& tried = lane->tried;
   for (int attempt = 1;; ++attempt) {
     Error why;
-    auto client = co_await pick(self, options.key, deadline, tried);
+    auto client = co_await pick(self, lane->options.key, call->deadline, tried);
     if (client) {
-      Result<std::vector<std::byte>> reply =
-          co_await send(*client, method, options, body.span(), schema, given, deadline);
-      if (reply) {
-        tried.back()->answered();
-        co_return reply;
-      }
+      const KnownServerPtr at = tried.back();
+      EncodedReply reply = co_await send(*client, call, lane->options);
+      at->call_ended(reply ? nullptr : &reply.error());
+      if (reply) co_return reply;
       why = std::move(reply.error());
       // A refused certificate: there was no connection (stream_transport.hpp).
-      if (why.code == Errc::tls) self->failed(*tried.back(), why);
+      if (why.code == Errc::tls) self->failed(*at, why);
     } else {
       why = std::move(client.error());
     }
@@ -429,13 +434,16 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
     const bool elsewhere =
         unsent && may_go_elsewhere(why.code) && self->known_.untried_left(tried, Clock::now());
     if (attempt >= self->options_.retry.attempts || self->closed_ ||
-        !(elsewhere || worth_retrying(why.code, options.idempotent)))
+        !(elsewhere || worth_retrying(why.code, lane->options.idempotent)))
       co_return ended(std::move(why), after);
-    if (!unsent && costs_budget(why.code) && !self->budget_.take())
+    if (!unsent && costs_budget(why.code) && !self->budget_.take()) {
+      ++self->stats_.retries_refused;
       co_return ended(std::move(why), after + "; too many calls were made again lately for another attempt");
+    }
+    ++self->stats_.retries;
     if (self->known_.untried_left(tried, Clock::now())) continue;
     const auto wait = wait_before(attempt + 1, self->options_.retry, self->random_());
-    if (deadline - Clock::now() <= wait)
+    if (call->deadline - Clock::now() <= wait)
       co_return ended(std::move(why), after + "; no time is left for another attempt");
     asio::steady_timer timer(self->io_, wait);
     std::error_code ignored;
@@ -444,6 +452,100 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
       co_return fail(Errc::cancelled, "cancelled between two attempts: " + why.what);
     tried.clear();
   }
+}
+
+// 0: the call is made at one server at a time. The caller's memory is his again when the call ends, but the
+// connection of a lane that lost may use it a little longer.
+std::chrono::microseconds Pool::State::hedge_after(const CallOptions& options) const {
+  const bool lent = !options.reply_into.empty() || !options.attachment.empty();
+  if (!options.idempotent || lent || options_.hedging.attempts < 2) return {};
+  const auto after = options.hedge_after.count() != 0 ? options.hedge_after : options_.hedging.after;
+  return std::max(after, std::chrono::microseconds(0));
+}
+
+// There is a server that no lane has tried, and no lane waits for a connection, which might be to that
+// server.
+bool Pool::State::may_hedge(const Lanes& lanes) const {
+  return lanes.all_sent() && known_.untried_left(lanes.tried(), Clock::now());
+}
+
+asio::awaitable<EncodedReply> Pool::State::hedged(std::shared_ptr<State> self, CallPtr call,
+                                                  CallOptions options, std::chrono::microseconds after) {
+  Lanes lanes(self->io_, options,
+              [self, call](LanePtr lane) { return attempts(self, call, std::move(lane)); });
+  lanes.begin();
+  auto most = static_cast<std::size_t>(self->options_.hedging.attempts);
+  Deadline next = deadline_in(after);
+  LanePtr won;
+  while (!(won = lanes.winner())) {
+    const bool open = lanes.count() < most;
+    bool due = open && lanes.one_failed() && self->may_hedge(lanes);
+    if (!due) {
+      const Clock::time_point until = open ? next : no_deadline;
+      const bool in_time = co_await lanes.wait(until);
+      if (in_time) next = deadline_in(after);
+      due = open && in_time && self->may_hedge(lanes);
+    }
+    if (cancelled(co_await asio::this_coro::cancellation_state))
+      co_return fail(Errc::cancelled, "cancelled while servers were asked");
+    if (!due || lanes.winner()) continue;
+    if (!self->tokens_.take()) {
+      ++self->stats_.hedges_refused;
+      most = lanes.count();
+      continue;
+    }
+    ++self->stats_.hedges;
+    lanes.begin();
+  }
+  if (won->thrown) std::rethrow_exception(won->thrown);
+  if (lanes.is_hedge(won) && won->reply) ++self->stats_.hedges_won;
+  lanes.hand_over(*won);
+  co_return std::move(won->reply);
+}
+
+asio::awaitable<EncodedReply> Pool::State::call(std::shared_ptr<State> self, std::uint64_t method,
+                                                CallOptions options, Bytes body, const MethodSchema* schema) {
+  const auto& limits = self->options_.connect.limits;
+  const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
+  const auto began = Clock::now();
+  self->budget_.called();
+  auto call = std::make_shared<PooledCall>();
+  call->method = method;
+  call->body = std::move(body);
+  call->schema = schema;
+  if (options.attachment_given != nullptr)  // shared by every attempt
+    call->given = std::make_shared<Buffer>(std::move(*options.attachment_given));
+  call->deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
+  const auto after = self->hedge_after(options);
+  EncodedReply reply;
+  if (after.count() > 0) {
+    reply = co_await hedged(self, call, options, after);
+  } else {
+    auto lane = std::make_shared<Lane>();
+    lane->options = options;
+    reply = co_await attempts(self, call, lane);
+  }
+  self->call_ended(reply, began);
+  co_return reply;
+}
+
+void Pool::State::call_ended(const EncodedReply& reply, Clock::time_point began) {
+  ++stats_.calls;
+  stats_.failures += reply ? 0 : 1;
+  stats_.latency.add(Clock::now() - began);
+  if (reply)
+    tokens_.ended_well();
+  else if (counts_against_server(reply.error().code))
+    tokens_.failed();
+}
+
+void Pool::State::judge_outliers() {
+  if (!options_.outliers) return;
+  const auto now = Clock::now();
+  if (now < judge_at_) return;
+  // Before the first interval has passed there is nothing to judge, and nobody is ejected.
+  stats_.ejections += known_.judge_outliers(*options_.outliers, now);
+  judge_at_ = now + options_.outliers->interval;
 }
 
 std::vector<PooledServer> Pool::State::servers() const {
@@ -470,5 +572,6 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::pick(std::uint64_t key) {
 }
 
 std::vector<PooledServer> Pool::servers() const { return state_->servers(); }
+PoolStats Pool::stats() const { return state_->stats(); }
 
 }  // namespace weir::rpc

@@ -12,6 +12,10 @@
 // call as long as there is another. Nor does a token that expires: a call that was refused for it is made
 // again, once, with the next token, on the same connection.
 //
+// Of calls that may run twice, those that are slow can be made at a second server beside the first
+// (pool/hedging.hpp), and servers that fail far more calls than others can be left out for a while
+// (pool/outliers.hpp).
+//
 // Streams and attachments that are megabytes need no pool: pick() gives the connection.
 //
 // Ownership: destroying the pool closes its connections; calls under way end with Errc::closed. Threading:
@@ -20,6 +24,9 @@
 
 #include "rpc/client.hpp"
 #include "rpc/pool/balancer.hpp"
+#include "rpc/pool/hedging.hpp"
+#include "rpc/pool/outliers.hpp"
+#include "rpc/pool/pool_stats.hpp"
 #include "rpc/pool/pooled_server.hpp"
 #include "rpc/pool/resolver.hpp"
 #include "rpc/retry.hpp"
@@ -30,6 +37,8 @@ struct PoolOptions {
   ConnectOptions connect;
   Balancing balancing = Balancing::round_robin;
   RetryOptions retry;
+  HedgingOptions hedging;
+  std::optional<OutlierOptions> outliers;  // nullopt: no server is left out for what becomes of its calls
   std::uint32_t connections_per_server = 1;
   std::uint32_t calls_per_connection = 256;     // beyond this another one is opened, if there may be more
   std::chrono::milliseconds check_every{5000};  // pings; also when idle connections are looked for
@@ -72,6 +81,8 @@ class Pool {
   [[nodiscard]] asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::uint64_t key = 0);
 
   std::vector<PooledServer> servers() const;
+  // prometheus_text(name, stats(), servers()) makes them a page for a scraper.
+  PoolStats stats() const;
 
  private:
   template <class R, class C>

@@ -49,7 +49,8 @@ struct CallOptions {
   const Metadata* metadata = nullptr;   // goes with the call, where the server knows it; read when it is sent
   Metadata* reply_metadata = nullptr;   // takes what comes back with the reply
   std::uint64_t key = 0;                // of a pool's consistent hash
-  std::uint8_t codec = 0;               // of a body that is already encoded (call_encoded)
+  std::chrono::microseconds hedge_after{0};  // instead of the pool's HedgingOptions::after; below 0: never
+  std::uint8_t codec = 0;                    // of a body that is already encoded (call_encoded)
 };
 
 struct ConnectionLimits {

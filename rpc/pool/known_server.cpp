@@ -27,6 +27,8 @@ PooledServer KnownServer::report() const {
   server.connections = static_cast<std::uint32_t>(connections.size());
   server.in_flight = in_flight();
   server.calls = calls;
+  server.failed_calls = failed_calls;
+  server.ejected = record.ejected();
   server.failures = failures;
   if (!well()) server.last_error = last_error.what;
   if (!connections.empty()) server.transport = connections.front().client->transport_name();

@@ -10,6 +10,7 @@
 
 #include "rpc/client.hpp"
 #include "rpc/pool/balancer.hpp"
+#include "rpc/pool/outliers.hpp"
 #include "rpc/pool/pooled_server.hpp"
 
 namespace weir::rpc {
@@ -31,7 +32,8 @@ struct KnownServer {
   std::vector<PooledConnection> connections;
   Clock::time_point down_until{};
   std::uint32_t failures = 0;
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0, failed_calls = 0;
+  ServerRecord record;
   Error last_error;
 
   // It answered since it last failed. One that did not is connected to again when its wait is over, and then
@@ -42,6 +44,15 @@ struct KnownServer {
   void answered() {
     failures = 0;
     down_until = {};
+  }
+  void call_ended(const Error* error) {
+    if (error == nullptr) {
+      answered();
+      ++record.well;
+    } else if (counts_against_server(error->code)) {
+      ++record.failed;
+      ++failed_calls;
+    }
   }
   std::uint32_t in_flight() const;
   // The least loaded that takes calls; null if none does.

@@ -25,10 +25,11 @@ void KnownServers::forget_unlisted() {
 }
 
 bool KnownServers::is_preferred(const KnownServer& known, Clock::time_point now) const {
-  if (!known.listed) return false;
+  if (!known.listed || known.record.ejected()) return false;
   if (known.well()) return true;
-  return known.may_be_tried(now) &&
-         std::ranges::none_of(all_, [](const KnownServerPtr& one) { return one->listed && one->well(); });
+  return known.may_be_tried(now) && std::ranges::none_of(all_, [](const KnownServerPtr& one) {
+           return one->listed && one->well() && !one->record.ejected();
+         });
 }
 
 bool KnownServers::untried_left(const Tried& tried, Clock::time_point now) const {
@@ -53,19 +54,29 @@ KnownServerPtr KnownServers::choose_of(std::uint64_t key, Usable usable) {
   return chosen ? all_[*chosen] : nullptr;
 }
 
-// Chooses among the servers not yet tried; once all have been tried, among all again.
+// Chooses among the servers not yet tried; once all have been tried, among all again, but for those ejected
+// if others are there.
 KnownServerPtr KnownServers::choose(std::uint64_t key, const Tried& tried, Clock::time_point now) {
-  const bool fresh = untried_left(tried, now);
-  return choose_of(key, [&](const KnownServerPtr& one) {
-    return !fresh || (is_preferred(*one, now) && !is_in(tried, one));
-  });
+  if (untried_left(tried, now))
+    return choose_of(
+        key, [&](const KnownServerPtr& one) { return is_preferred(*one, now) && !is_in(tried, one); });
+  const bool all_ejected = std::ranges::all_of(
+      all_, [](const KnownServerPtr& one) { return !one->listed || one->record.ejected(); });
+  return choose_of(key, [&](const KnownServerPtr& one) { return all_ejected || !one->record.ejected(); });
 }
 
 KnownServerPtr KnownServers::choose_connected(std::uint64_t key, const Tried& tried) {
   if (how_ == Balancing::consistent_hash) return nullptr;
   return choose_of(key, [&](const KnownServerPtr& one) {
-    return one->well() && one->best() != nullptr && !is_in(tried, one);
+    return one->well() && !one->record.ejected() && one->best() != nullptr && !is_in(tried, one);
   });
+}
+
+std::uint32_t KnownServers::judge_outliers(const OutlierOptions& options, Clock::time_point now) {
+  std::vector<ServerRecord*> records;
+  for (const KnownServerPtr& one : all_)
+    if (one->listed) records.push_back(&one->record);
+  return judge(records, options, now);
 }
 
 }  // namespace weir::rpc

@@ -1,7 +1,8 @@
 // The servers of a pool, and which of them a call goes to.
 //
-// A call prefers servers that are well (known_server.hpp) and that it did not try yet; where none is well,
-// those whose wait is over. What failed is tried again beside the calls, not by one of them.
+// A call prefers servers that are well (known_server.hpp), not ejected (outliers.hpp), and that it did not
+// try yet; where none is, those whose wait is over. What failed is tried again beside the calls, not by one
+// of them.
 //
 // Ownership: each server is shared, see there. Threading: the io_context's thread. Time is passed in.
 #pragma once
@@ -29,6 +30,8 @@ class KnownServers {
   // other meanwhile.
   KnownServerPtr choose_connected(std::uint64_t key, const Tried& tried);
   bool untried_left(const Tried& tried, Clock::time_point now) const;
+  // Judges the servers by their calls; returns how many were ejected.
+  std::uint32_t judge_outliers(const OutlierOptions& options, Clock::time_point now);
   // Servers that failed, whose wait is over, and that have no connection on which they could answer.
   std::vector<KnownServerPtr> to_try_again(Clock::time_point now) const;
 

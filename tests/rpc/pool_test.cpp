@@ -37,15 +37,47 @@ asio::awaitable<std::string> hang() {
 }
 asio::awaitable<std::string> hang_again() { return hang(); }
 
+// The first call hangs until it is cancelled, further ones are answered with the number of the call.
+int cancelled = 0;
+asio::awaitable<std::int32_t> first_hangs(weir::rpc::Context& context) {
+  const int number = ++entered;
+  if (number == 1) {
+    struct Guard {
+      ~Guard() { ++cancelled; }
+    } guard;
+    asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  context.reply_attachment = std::move(context.attachment);
+  context.reply_metadata["number"] = std::to_string(number);
+  co_return number;
+}
+asio::awaitable<std::int32_t> first_fails() {
+  const int number = ++entered;
+  asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
+  co_await timer.async_wait(asio::use_awaitable);
+  if (number == 1) throw std::runtime_error("broken");
+  co_return number;
+}
+
 }  // namespace ring
 
 template <>
 inline constexpr bool weir::rpc::idempotent<&ring::Member::who_again> = true;
 template <>
 inline constexpr bool weir::rpc::idempotent<ring::hang_again> = true;
+template <>
+inline constexpr bool weir::rpc::idempotent<ring::first_hangs> = true;
+template <>
+inline constexpr bool weir::rpc::idempotent<ring::first_fails> = true;
 
 namespace weir::rpc {
 namespace {
+
+// A server that has too much to do for any call.
+struct Refusing final : ServerInterceptor {
+  Result<void> before(Context&) override { return fail(Errc::overloaded, "too much to do"); }
+};
 
 class Pools : public testing_support::RpcTest {
  protected:
@@ -55,11 +87,11 @@ class Pools : public testing_support::RpcTest {
   std::vector<std::string> addresses;
 
   void start(int count) {
-    ring::entered = ring::refused = 0;
+    ring::entered = ring::refused = ring::cancelled = 0;
     for (int i = 0; i < count; ++i) {
       servers[i] = make_server();
       servers[i]->add<&ring::Member::who, &ring::Member::who_again>(members[i]);
-      servers[i]->add<ring::hang, ring::hang_again, ring::busy>();
+      servers[i]->add<ring::hang, ring::hang_again, ring::busy, ring::first_hangs, ring::first_fails>();
       addresses.push_back(over("unix") ? *servers[i]->listen("unix://" + folder.file("s" + std::to_string(i)))
                                        : listen(*servers[i]));
     }
@@ -341,6 +373,155 @@ TEST_P(Pools, a_pool_that_goes_ends_its_calls) {
   }
   run_until([&] { return ended; });
   EXPECT_EQ(code, Errc::closed);
+}
+
+TEST_P(Pools, a_slow_call_is_hedged_and_the_loser_is_cancelled) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.hedging.after = std::chrono::milliseconds(1);
+  with_pool(chosen, [](Pool& pool) -> asio::awaitable<void> {
+    Buffer given(3), back;
+    std::ranges::fill(given.span(), std::byte{7});
+    Metadata metadata;
+    CallOptions call;
+    call.attachment_given = &given;
+    call.reply_attachment = &back;
+    call.reply_metadata = &metadata;
+    const auto answer = co_await pool.call<ring::first_hangs>(call);
+    EXPECT_EQ(answer.value_or(0), 2) << answer.error().what;
+    EXPECT_EQ(back.span().size(), 3u);
+    EXPECT_EQ(metadata["number"], "2");
+    while (ring::cancelled == 0) co_await turn();
+    const PoolStats stats = pool.stats();
+    EXPECT_EQ(stats.calls, 1u);
+    EXPECT_EQ(stats.hedges, 1u);
+    EXPECT_EQ(stats.hedges_won, 1u);
+    std::set<std::uint64_t> each;
+    for (const PooledServer& one : pool.servers()) each.insert(one.calls);
+    EXPECT_EQ(each, std::set<std::uint64_t>{1});
+  });
+}
+
+TEST_P(Pools, what_may_not_be_hedged_runs_once) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.hedging.after = std::chrono::milliseconds(1);
+  with_pool(chosen, [this](Pool& pool) -> asio::awaitable<void> {
+    co_await all_connected(pool);
+    CallOptions call;
+    call.timeout = std::chrono::milliseconds(50);
+    const auto once = co_await pool.call<ring::hang>(call);
+    EXPECT_EQ(once.error().code, Errc::deadline_exceeded);
+    EXPECT_EQ(ring::entered, 1);
+    std::array<std::byte, 8> room{};
+    call.reply_into = room;
+    const auto lent = co_await pool.call<ring::hang_again>(call);
+    EXPECT_EQ(lent.error().code, Errc::deadline_exceeded);
+    EXPECT_EQ(ring::entered, 2);
+    CallOptions never;
+    never.timeout = std::chrono::milliseconds(50);
+    never.hedge_after = std::chrono::microseconds(-1);
+    const auto not_this_call = co_await pool.call<ring::hang_again>(never);
+    EXPECT_EQ(not_this_call.error().code, Errc::deadline_exceeded);
+    EXPECT_EQ(ring::entered, 3);
+    EXPECT_EQ(pool.stats().hedges, 0u);
+  });
+}
+
+TEST_P(Pools, hedges_end_with_their_tokens) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.hedging.after = std::chrono::milliseconds(1);
+  chosen.hedging.max_tokens = 2;
+  with_pool(chosen, [this](Pool& pool) -> asio::awaitable<void> {
+    co_await all_connected(pool);
+    CallOptions call;
+    call.timeout = std::chrono::milliseconds(50);
+    for (int i = 0; i < 2; ++i) {
+      const auto late = co_await pool.call<ring::hang_again>(call);
+      EXPECT_EQ(late.error().code, Errc::deadline_exceeded);
+    }
+    EXPECT_EQ(ring::entered, 3);
+    EXPECT_EQ(pool.stats().hedges, 1u);
+    EXPECT_EQ(pool.stats().hedges_refused, 1u);
+  });
+}
+
+TEST_P(Pools, a_failure_that_is_an_answer_ends_a_hedged_call) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.hedging.after = std::chrono::hours(1);
+  with_pool(chosen, [](Pool& pool) -> asio::awaitable<void> {
+    const auto answer = co_await pool.call<ring::first_fails>();
+    EXPECT_EQ(answer.error().code, Errc::failed);
+    EXPECT_EQ(ring::entered, 1);
+    EXPECT_EQ((co_await pool.call<ring::first_fails>()).value_or(0), 2);
+  });
+}
+
+TEST_P(Pools, a_hedged_call_that_is_cancelled_ends_at_both_servers) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.hedging.after = std::chrono::milliseconds(1);
+  Pool pool(io, static_list(addresses), chosen);
+  asio::cancellation_signal signal;
+  bool ended = false;
+  Errc code{};
+  asio::co_spawn(io, pool.call<ring::hang_again>(),
+                 asio::bind_cancellation_slot(
+                     signal.slot(), [&](const std::exception_ptr&, const Result<std::string>& result) {
+                       code = result ? Errc{} : result.error().code;
+                       ended = true;
+                     }));
+  run_until([] { return ring::entered == 2; });
+  signal.emit(asio::cancellation_type::terminal);
+  run_until([&] { return ended; });
+  EXPECT_EQ(code, Errc::cancelled);
+  const auto idle = [&] {
+    return std::ranges::all_of(pool.servers(), [](const PooledServer& one) { return one.in_flight == 0; });
+  };
+  run_until(idle);
+}
+
+TEST_P(Pools, a_server_that_fails_its_calls_is_ejected) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.retry.attempts = 1;
+  chosen.outliers = OutlierOptions();
+  chosen.outliers->min_calls = 1;
+  chosen.outliers->interval = std::chrono::milliseconds(1);
+  chosen.outliers->base_ejection = std::chrono::hours(1);
+  chosen.outliers->max_ejection = std::chrono::hours(1);
+  ring::Member overloaded[] = {{"bad"}};
+  Server bad(io, [&] {
+    ServerOptions of_bad;
+    of_bad.transport = transport("server");
+    of_bad.interceptors = {std::make_shared<Refusing>()};
+    return of_bad;
+  }());
+  bad.add<&ring::Member::who>(overloaded[0]);
+  const std::string at = over("unix") ? *bad.listen("unix://" + folder.file("bad")) : listen(bad);
+  addresses.push_back(at);
+  with_pool(chosen, [&](Pool& pool) -> asio::awaitable<void> {
+    while (pool.stats().ejections == 0) co_await pool.call<&ring::Member::who>();
+    const std::uint64_t calls = pool.servers().back().calls;
+    for (int i = 0; i < 12; ++i) {
+      const auto answer = co_await pool.call<&ring::Member::who>();
+      EXPECT_TRUE(answer) << answer.error().what;
+    }
+    EXPECT_EQ(pool.servers().back().calls, calls);
+    EXPECT_TRUE(pool.servers().back().ejected);
+    EXPECT_GT(pool.servers().back().failed_calls, 0u);
+    const std::string page = prometheus_text("shop", pool.stats(), pool.servers());
+    EXPECT_NE(page.find("weir_rpc_pool_ejections_total{pool=\"shop\"} 1\n"), std::string::npos) << page;
+    EXPECT_NE(page.find("weir_rpc_pool_server_ejected{pool=\"shop\",server=\"" + at + "\"} 1\n"),
+              std::string::npos)
+        << page;
+    EXPECT_NE(page.find("weir_rpc_pool_latency_seconds_count{pool=\"shop\"} " +
+                        std::to_string(pool.stats().calls) + "\n"),
+              std::string::npos)
+        << page;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Pools, testing_support::transports, testing_support::transport_name);

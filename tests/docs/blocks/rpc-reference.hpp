@@ -64,5 +64,7 @@ weir::rpc::CallOptions options;
 weir::rpc::Result<int> result;
 //@ 12
 std::uint64_t my_random_number = 4;
-//@ 16
+//@ 14
+weir::rpc::PoolOptions options;
+//@ 17
 weir::rpc::ServerOptions options;
