@@ -209,7 +209,8 @@ class Client {
                                                                const CallOptions& options,
                                                                std::span<const std::byte> body,
                                                                const MethodSchema* schema = nullptr) {
-    return send<std::vector<std::byte>, EncodedBody>(method, {}, options, body, schema);
+    const std::string_view name = schema != nullptr ? schema->function : std::string_view();
+    return send<std::vector<std::byte>, EncodedBody>(method, name, options, body, schema);
   }
 
   // Memory for an attachment: fill it, and give it to one call (CallOptions::attachment_given). Over rdma://
@@ -267,8 +268,9 @@ class Client {
     }
     const auto came = std::make_shared<Metadata>();
     call.options.reply_metadata = came.get();
-    return watched<R>(core_, std::string(name), came, options.reply_metadata,
-                      send_now<R, C>(method, call.options, arguments, schema));
+    Watched about{std::string(name), came, options.reply_metadata, traced(call.options.trace),
+                  traced(options.trace)};
+    return watched<R>(core_, std::move(about), send_now<R, C>(method, call.options, arguments, schema));
   }
 
   template <class R, class C, class Arguments>
@@ -297,20 +299,30 @@ class Client {
   static asio::awaitable<Result<void>> ping_while_alive(std::shared_ptr<ClientCore> core,
                                                         std::chrono::microseconds timeout);
 
-  // Tells the chain that the call has ended. `came` is where the reply's metadata goes, `wanted` where the
-  // caller wants it.
+  // What the chain is told of a call when it ends.
+  struct Watched {
+    std::string name;
+    std::shared_ptr<Metadata> came;  // where the reply's metadata goes
+    Metadata* wanted;                // where the caller wants it
+    std::optional<TraceContext> trace;
+    std::optional<TraceContext> parent_trace;
+  };
+  static std::optional<TraceContext> traced(const TraceContext* trace) {
+    return trace != nullptr ? std::optional(*trace) : std::nullopt;
+  }
   template <class R>
-  static asio::awaitable<Result<R>> watched(std::shared_ptr<ClientCore> core, std::string name,
-                                            std::shared_ptr<Metadata> came, Metadata* wanted,
+  static asio::awaitable<Result<R>> watched(std::shared_ptr<ClientCore> core, Watched about,
                                             asio::awaitable<Result<R>> call) {
     const auto started = Clock::now();
     Result<R> result = co_await std::move(call);
     CallEnd end;
     end.error = result ? nullptr : &result.error();
     end.latency = Clock::now() - started;
-    end.metadata = came.get();
-    tell(core->chain(), name, end);
-    if (wanted != nullptr) *wanted = std::move(*came);
+    end.metadata = about.came.get();
+    if (about.trace) end.trace = &*about.trace;
+    if (about.parent_trace) end.parent_trace = &*about.parent_trace;
+    tell(core->chain(), about.name, end);
+    if (about.wanted != nullptr) *about.wanted = std::move(*about.came);
     co_return result;
   }
 

@@ -75,8 +75,12 @@ class Context {
   bool cancelled() const { return cancelled_; }
   // Of a function with a Reader or a Writer, which are made from it.
   const std::shared_ptr<StreamChannel>& stream() const { return stream_; }
-  // The trace that the caller said this call belongs to; pass it on in calls that the function makes.
-  const std::optional<TraceContext>& trace() const { return trace_; }
+  // The trace that the caller said this call belongs to; pass it on in calls that the function makes. Where
+  // an interceptor makes spans (tracing.hpp), it is the span of this call, and callers_trace() is the
+  // caller's.
+  const std::optional<TraceContext>& trace() const { return own_trace_ ? own_trace_ : trace_; }
+  const std::optional<TraceContext>& callers_trace() const { return trace_; }
+  void continue_trace(const TraceContext& own) { own_trace_ = own; }
   bool idempotent() const { return (header_.flags & FrameFlag::idempotent) != 0; }
   std::string peer() const { return transport_ != nullptr ? transport_->peer() : std::string(); }
   // The caller's identity as the server's authentication determined it; anonymous without authentication.
@@ -100,7 +104,7 @@ class Context {
   bool cancelled_ = false;
   std::shared_ptr<StreamChannel> stream_;
   std::shared_ptr<const Identity> identity_;
-  std::optional<TraceContext> trace_;
+  std::optional<TraceContext> trace_, own_trace_;
   DecodeRoom decoding_;
   std::vector<std::byte> from_json_;     // the arguments, where they came as JSON
   RunningCall* running_ = nullptr;       // of a coroutine

@@ -32,6 +32,9 @@ struct CallEnd {
   CompressionCounts reply_packed;
   const Metadata* metadata =
       nullptr;  // at the client: what came back; never null there once the call was sent
+  // At the client: the trace that went with the call, and what the caller had given as CallOptions::trace.
+  const TraceContext* trace = nullptr;
+  const TraceContext* parent_trace = nullptr;
 };
 
 class ServerInterceptor {

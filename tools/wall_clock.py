@@ -11,6 +11,7 @@ READERS = {  # source: what it does with the time of the day
     "cli/weir/telemetry/receiver.cpp": "likewise",
     "kv/main.cpp": "the server's clocks are made here; dates of log lines",
     "link/slot_directory.cpp": "compares with the date of a folder",
+    "rpc/tracing.cpp": "spans bear dates",
     "twin/inside/clock_calls.cpp": "programs ask for it; it shows virtual time",
     "twin/inside/thread_calls.cpp": "programs give deadlines by it; it shows virtual time",
     "verbs/ibv/extended_cq.cpp": "programs ask for it (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)",

@@ -15,6 +15,7 @@
 #include "rpc/error_details.hpp"
 #include "rpc/pool.hpp"
 #include "rpc/server.hpp"
+#include "rpc/tracing.hpp"
 
 namespace rpc = weir::rpc;
 
