@@ -1,0 +1,3 @@
+module weir/rpc
+
+go 1.19
