@@ -220,6 +220,7 @@ enum class RareKind : std::uint8_t {
   deadlock_check,
   fault,  // a: index of the fault
   storm,  // a: index of the storm
+  pause,  // a: index of the pause that is over
 };
 
 struct RareEvent {

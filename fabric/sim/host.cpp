@@ -28,6 +28,15 @@ void Simulation::start_due_flows() {
   next_start_ = started_ < start_order_.size() ? net_.run.flows[start_order_[started_]].start : no_time;
 }
 
+void Simulation::start_followers(std::uint32_t of) {
+  if (order_.empty()) return;
+  order_.over(
+      of, [this](std::uint32_t flow) { start_flow(flow); },
+      [this](std::uint32_t pause, Ticks length) {
+        net_.rare.push(net_.now + length, RareKind::pause, pause);
+      });
+}
+
 void Simulation::start_flow(std::uint32_t id) {
   const FlowSpec& spec = net_.run.flows[id];
   std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
@@ -315,8 +324,7 @@ void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Pack
   results_[flow.id].arrived = net_.now;
   ++net_.totals.finished;
   --alive_;
-  const std::uint32_t then = net_.run.flows[flow.id].then;
-  if (then != none) start_flow(then);  // moves the slots: `flow` is now invalid
+  start_followers(flow.id);  // moves the slots: `flow` is now invalid
 }
 
 void Simulation::send_control(std::uint32_t port_index, std::uint32_t slot, PacketKind kind,

@@ -191,8 +191,7 @@ class Preparation {
       workload.priority = workload.priority.value_or(priority);
       workload.load *= knobs_.load_factor;
       if (workload.until == 0) workload.until = experiment.duration;
-      append_flows(experiment.flows, workload, static_cast<std::uint16_t>(i), out_.fabric,
-                   experiment.transport, knobs_.seed);
+      append_flows(experiment, workload, static_cast<std::uint16_t>(i), out_.fabric);
       if (auto collective = collective_of(workload, static_cast<std::uint16_t>(i)))
         experiment.collectives.push_back(std::move(*collective));
     }

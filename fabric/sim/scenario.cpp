@@ -10,8 +10,9 @@
 #include <limits>
 
 #include "fabric/sim/event_queue.hpp"
-#include "fabric/sim/flow_list.hpp"
-#include "fabric/sim/size_distribution.hpp"
+#include "fabric/sim/traffic/flow_list.hpp"
+#include "fabric/sim/traffic/goal_trace.hpp"
+#include "fabric/sim/traffic/size_distribution.hpp"
 
 namespace weir::fabric::sim {
 namespace {
@@ -47,7 +48,7 @@ class ScenarioReader {
     if (workloads.empty() && !more_)
       root_.missing("workload",
                     "add a [[workload]] with kind = \"incast\", \"permutation\", \"all-to-all\", \"flows\", "
-                    "\"poisson\" or \"ring-allreduce\"");
+                    "\"poisson\", \"poisson-incast\", \"all-reduce\" or \"goal\"");
     if (const auto trouble = beyond_a_run(scenario_, scenario_.knobs); !trouble.empty())
       root_.complain("workload", trouble, "a shorter run, a lower load, fewer hosts or larger packets");
     for (auto& table : root_.tables("link_failure")) read_failure(table);
@@ -154,8 +155,8 @@ class ScenarioReader {
 
   void read_workload(Table& table) {
     Workload workload;
-    const auto kind =
-        table.word("kind", {"incast", "permutation", "all-to-all", "flows", "poisson", "ring-allreduce"});
+    const auto kind = table.word("kind", {"incast", "permutation", "all-to-all", "flows", "poisson",
+                                          "poisson-incast", "all-reduce", "ring-allreduce", "goal"});
     if (!kind) {
       if (!table.has("kind")) table.missing("kind", "say what the hosts send: kind = \"incast\"");
       return;
@@ -163,7 +164,7 @@ class ScenarioReader {
     workload.name = table.string("name").value_or(*kind);
     workload.priority = priority(table);
     workload.start = time(table, "start", 0);
-    if (*kind != "poisson" && *kind != "flows")
+    if (*kind != "poisson" && *kind != "flows" && *kind != "goal")
       workload.bytes =
           static_cast<std::uint64_t>(table.quantity("bytes", Unit::bytes, {1, 4e12}).value_or(1e6));
     if (*kind == "incast" || *kind == "permutation" || *kind == "all-to-all") {
@@ -180,8 +181,11 @@ class ScenarioReader {
       if (workload.hosts.size() < 2) table.complain("hosts", "fewer than two hosts", "name two or more");
       if (*kind == "permutation") workload.pattern = Pattern::permutation;
       if (*kind == "all-to-all") workload.pattern = Pattern::all_to_all;
-      if (*kind == "ring-allreduce") workload.pattern = Pattern::ring_allreduce;
+      if (*kind == "all-reduce" || *kind == "ring-allreduce") workload.pattern = Pattern::all_reduce;
+      if (*kind == "all-reduce") read_all_reduce(table, workload);
       if (*kind == "poisson") read_poisson(table, workload);
+      if (*kind == "poisson-incast") read_poisson_incast(table, workload);
+      if (*kind == "goal") read_goal(table, workload);
     }
     table.finish();
     if (!complaints_.none()) return;
@@ -240,6 +244,42 @@ class ScenarioReader {
       if (*from == *to) complaints_.add(row.place, "a flow from a host to itself", "name two hosts");
       workload.listed.push_back({*from, *to, row.bytes, workload.start + row.start});
     }
+  }
+
+  void read_all_reduce(Table& table, Workload& workload) {
+    const auto name =
+        table.word("algorithm", {"ring", "direct", "halving-doubling", "tree"}).value_or("ring");
+    workload.all_reduce.algorithm = name == "direct"             ? AllReduceBy::direct
+                                    : name == "halving-doubling" ? AllReduceBy::halving_doubling
+                                    : name == "tree"             ? AllReduceBy::tree
+                                                                 : AllReduceBy::ring;
+    if (name == "halving-doubling" && !is_power_of_two(workload.hosts.size()))
+      table.complain("algorithm", fmt::format("{} hosts are no power of two", workload.hosts.size()),
+                     "name 2, 4, 8, ... hosts, or take another algorithm");
+    if (name == "tree")
+      workload.all_reduce.chunks =
+          static_cast<std::uint32_t>(table.integer("chunks", {1, 65536}).value_or(16));
+  }
+
+  void read_goal(Table& table, Workload& workload) {
+    workload.pattern = Pattern::goal;
+    if (!table.has("file")) return table.missing("file", "name a trace in GOAL, relative to this file");
+    const auto name = table.string("file");
+    if (!name) return;
+    const auto text = open_(*name);
+    if (!text)
+      return table.complain("file", fmt::format("'{}' cannot be read", *name),
+                            "name a trace in GOAL, relative to this file");
+    workload.trace = read_goal_trace(*text, *name, workload.hosts, complaints_);
+  }
+
+  void read_poisson_incast(Table& table, Workload& workload) {
+    workload.pattern = Pattern::poisson_incast;
+    const auto most = static_cast<double>(std::max<std::size_t>(workload.hosts.size(), 2) - 1);
+    workload.senders = static_cast<std::uint32_t>(
+        table.integer("senders", {1, most}).value_or(static_cast<std::int64_t>(std::min(most, 60.0))));
+    workload.load = table.quantity("load", Unit::fraction, {0.0001, 2}).value_or(0.02);
+    workload.until = time(table, "until", 0);
   }
 
   void read_poisson(Table& table, Workload& workload) {
@@ -351,6 +391,7 @@ std::string beyond_a_run(const Scenario& scenario, const Knobs& knobs) {
     flows += expected_flows(workload, knobs, fastest_gbps);
     std::uint64_t largest = workload.bytes;
     for (const auto& flow : workload.listed) largest = std::max(largest, flow.bytes);
+    for (const auto& flow : workload.trace.flows) largest = std::max(largest, flow.bytes);
     if (largest / knobs.transport.mtu_bytes >= std::numeric_limits<std::uint32_t>::max())
       return fmt::format("a flow of {} bytes is more packets of {} than can be counted", largest,
                          knobs.transport.mtu_bytes);

@@ -15,7 +15,7 @@
 
 #include "fabric/plan/plan_network.hpp"
 #include "fabric/sim/knobs.hpp"
-#include "fabric/sim/workload.hpp"
+#include "fabric/sim/traffic/workload.hpp"
 #include "fabric/topology/read_network.hpp"
 #include "fabric/topology/routing.hpp"
 

@@ -125,11 +125,23 @@ struct Transport {
 
 struct FlowSpec {
   std::uint64_t bytes = 0;
-  Ticks start = 0;                            // no_time: when the flow arrives whose `then` is this one
+  Ticks start = 0;                            // no_time: when all is over that precedes it (flow_order.hpp)
   std::uint32_t source = 0, destination = 0;  // addresses of hosts
-  std::uint32_t then = none;
   std::uint16_t workload = 0;
   std::uint8_t priority = 3;
+};
+
+// A time that passes between flows: what a host computes, or none, where several flows end before others
+// begin.
+struct Pause {
+  Ticks length = 0;
+  Ticks start = no_time;  // no_time: when all is over that precedes it
+};
+
+// Of two flows or pauses, the first is over when the second begins. A pause is its index with pause_bit.
+constexpr std::uint32_t pause_bit = 1u << 31;
+struct Precedence {
+  std::uint32_t before = 0, after = 0;
 };
 
 // The flows of one workload that users see as one operation.
@@ -177,6 +189,8 @@ struct Experiment {
   Transport transport;
   Watchdog watchdog;
   std::vector<FlowSpec> flows;
+  std::vector<Pause> pauses;
+  std::vector<Precedence> order;
   std::vector<Collective> collectives;
   std::vector<Fault> faults;
   std::vector<Storm> storms;

@@ -22,6 +22,9 @@ Simulation::Simulation(const Fabric& fabric, const Experiment& run) : net_(fabri
   std::stable_sort(start_order_.begin(), start_order_.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return run.flows[a].start < run.flows[b].start; });
   next_start_ = start_order_.empty() ? no_time : run.flows[start_order_[0]].start;
+  for (std::uint32_t i = 0; i < run.pauses.size(); ++i)
+    if (run.pauses[i].start != no_time)
+      net_.rare.push(run.pauses[i].start + run.pauses[i].length, RareKind::pause, i);
   start_faults();
   if (run.sample_interval != 0) net_.rare.push(0, RareKind::sample);
   sample_ordered_ = run.sample_interval != 0;
@@ -185,6 +188,8 @@ void Simulation::rare(const RareEvent& event) {
       return fault(net_.run.faults[event.a]);
     case RareKind::storm:
       return storm(event.a);
+    case RareKind::pause:
+      return start_followers(event.a | pause_bit);
   }
 }
 

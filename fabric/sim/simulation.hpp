@@ -15,6 +15,7 @@
 
 #include "fabric/sim/deadlock.hpp"
 #include "fabric/sim/flow.hpp"
+#include "fabric/sim/flow_order.hpp"
 #include "fabric/sim/live/live_packets.hpp"
 #include "fabric/sim/network_state.hpp"
 #include "fabric/sim/pfc.hpp"
@@ -101,6 +102,7 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   // host.cpp
   void start_due_flows();
   void start_flow(std::uint32_t id);
+  void start_followers(std::uint32_t of);
   std::uint32_t choose_nic(const Flow& flow) const;
   std::uint32_t arrival_port(const Flow& flow, std::uint32_t from_port) const;
   Ticks ideal_time(const FlowSpec& flow, std::uint32_t hash, std::uint32_t from_port) const;
@@ -160,6 +162,7 @@ class Simulation final : private PfcHost, private PfcWatchdogHost {
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> start_order_;  // flow ids by start
   std::size_t started_ = 0;
+  FlowOrder order_{net_.run};
   Ticks next_start_ = no_time;
   std::size_t alive_ = 0;
   std::vector<FlowResult> results_;

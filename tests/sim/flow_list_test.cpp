@@ -1,5 +1,5 @@
 // Flows from a CSV file: what is read, what is refused, and that a run's own list makes the same run.
-#include "fabric/sim/flow_list.hpp"
+#include "fabric/sim/traffic/flow_list.hpp"
 
 #include <gtest/gtest.h>
 

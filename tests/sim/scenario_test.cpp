@@ -7,9 +7,9 @@
 #include <regex>
 
 #include "fabric/sim/over_time.hpp"
-#include "fabric/sim/size_distribution.hpp"
 #include "fabric/sim/summary.hpp"
 #include "fabric/sim/sweep.hpp"
+#include "fabric/sim/traffic/size_distribution.hpp"
 #include "tests/sim/four_leaves.hpp"
 
 namespace weir::fabric::sim {
@@ -306,11 +306,11 @@ TEST(Scenario, RingAllreduceStartsAStepWhenTheOneBeforeArrived) {
   Simulation simulation(prepared.fabric, prepared.experiment);
   simulation.run_all();
   EXPECT_EQ(simulation.totals().finished, 16u * 30);
-  for (std::size_t i = 0; i < prepared.experiment.flows.size(); ++i)
-    if (const auto then = prepared.experiment.flows[i].then; then != none) {
-      EXPECT_EQ(simulation.results()[then].started, simulation.results()[i].arrived);
-      EXPECT_EQ(prepared.experiment.flows[then].source, prepared.experiment.flows[i].destination);
-    }
+  EXPECT_EQ(prepared.experiment.order.size(), 16u * 29);
+  for (const auto& [before, after] : prepared.experiment.order) {
+    EXPECT_EQ(simulation.results()[after].started, simulation.results()[before].arrived);
+    EXPECT_EQ(prepared.experiment.flows[after].source, prepared.experiment.flows[before].destination);
+  }
 }
 
 TEST(Workload, PermutationLeavesNobodyInPlace) {

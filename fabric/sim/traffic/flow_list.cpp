@@ -1,4 +1,4 @@
-#include "fabric/sim/flow_list.hpp"
+#include "fabric/sim/traffic/flow_list.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "fabric/sim/size_distribution.hpp"
+#include "fabric/sim/traffic/size_distribution.hpp"
 
 #include <algorithm>
 
