@@ -44,49 +44,49 @@ void take_flags(lua_State* lua, Function& function) {
 // redis.register_function{function_name = ..., callback = ..., flags = {...}, description = ...}
 void take_named(lua_State* lua, Registration& out) {
   if (!lua_istable(lua, 1)) {
-    refuse(lua,
-           "ERR calling redis.register_function with a single argument is only applicable to Lua table "
-           "(representing "
-           "named arguments).");
+    raise_named(lua,
+                "ERR calling %s.register_function with a single argument is only applicable to Lua table "
+                "(representing "
+                "named arguments).");
   }
   lua_settop(lua, 1);
   lua_pushnil(lua);  // the place for the callback
   for (lua_pushnil(lua); lua_next(lua, 1) != 0; lua_pop(lua, 1)) {
     if (lua_type(lua, -2) != LUA_TSTRING)
-      refuse(lua, "ERR named argument key given to redis.register_function is not a string");
+      raise_named(lua, "ERR named argument key given to %s.register_function is not a string");
     const std::string_view key = text_at(lua, -2);
     if (key == "function_name") {
       if (lua_type(lua, -1) != LUA_TSTRING)
-        refuse(lua, "ERR function_name argument given to redis.register_function must be a string");
+        raise_named(lua, "ERR function_name argument given to %s.register_function must be a string");
       out.name = text_at(lua, -1);
     } else if (key == "description") {
       if (lua_type(lua, -1) != LUA_TSTRING)
-        refuse(lua, "ERR description argument given to redis.register_function must be a string");
+        raise_named(lua, "ERR description argument given to %s.register_function must be a string");
       out.function.description = text_at(lua, -1);
     } else if (key == "callback") {
       if (!lua_isfunction(lua, -1))
-        refuse(lua, "ERR callback argument given to redis.register_function must be a function");
+        raise_named(lua, "ERR callback argument given to %s.register_function must be a function");
       lua_pushvalue(lua, -1);
       lua_replace(lua, 2);
       out.callback = 2;
     } else if (key == "flags") {
       if (!lua_istable(lua, -1))
-        refuse(lua,
-               "ERR flags argument to redis.register_function must be a table representing function flags");
+        raise_named(lua,
+                    "ERR flags argument to %s.register_function must be a table representing function flags");
       take_flags(lua, out.function);
     } else {
-      refuse(lua, "ERR unknown argument given to redis.register_function");
+      raise_named(lua, "ERR unknown argument given to %s.register_function");
     }
   }
-  if (!out.name) refuse(lua, "ERR redis.register_function must get a function name argument");
-  if (out.callback == 0) refuse(lua, "ERR redis.register_function must get a callback argument");
+  if (!out.name) raise_named(lua, "ERR %s.register_function must get a function name argument");
+  if (out.callback == 0) raise_named(lua, "ERR %s.register_function must get a callback argument");
 }
 
 void take_positional(lua_State* lua, Registration& out) {
   if (!lua_isfunction(lua, 2))
-    refuse(lua, "ERR second argument to redis.register_function must be a function");
+    raise_named(lua, "ERR second argument to %s.register_function must be a function");
   if (lua_isstring(lua, 1) == 0)
-    refuse(lua, "ERR first argument to redis.register_function must be a string");
+    raise_named(lua, "ERR first argument to %s.register_function must be a string");
   out.name = text_at(lua, 1);
   out.callback = 2;
 }
@@ -107,6 +107,12 @@ void FunctionLibraries::give_back(lua_State* lua, const FunctionLibrary& library
     luaL_unref(lua, LUA_REGISTRYINDEX, function.reference);
 }
 
+std::size_t FunctionLibraries::text_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [name, library] : libraries_) bytes += library.text.size();
+  return bytes;
+}
+
 void FunctionLibraries::clear(lua_State* lua) {
   for (const auto& [name, library] : libraries_) give_back(lua, library);
   libraries_.clear();
@@ -114,9 +120,10 @@ void FunctionLibraries::clear(lua_State* lua) {
 
 int FunctionLibraries::register_function(lua_State* lua) {
   if (loading_ == nullptr)
-    return refuse(lua, "ERR redis.register_function can only be called on FUNCTION LOAD command");
+    return raise_named(lua, "ERR %s.register_function can only be called on FUNCTION LOAD command");
   const int count = lua_gettop(lua);
-  if (count < 1 || count > 2) return refuse(lua, "ERR wrong number of arguments to redis.register_function");
+  if (count < 1 || count > 2)
+    return raise_named(lua, "ERR wrong number of arguments to %s.register_function");
   Registration given;
   count == 1 ? take_named(lua, given) : take_positional(lua, given);
   if (!is_name(*given.name)) {

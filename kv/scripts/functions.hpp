@@ -56,6 +56,7 @@ class FunctionLibraries {
   };
   Found with_function(std::string_view name);
   const std::map<std::string, FunctionLibrary, std::less<>>& all() const { return libraries_; }
+  std::size_t text_bytes() const;
   std::size_t function_count() const;
 
   // Releases the functions of a library that was not added.

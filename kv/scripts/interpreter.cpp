@@ -121,6 +121,19 @@ void replace(lua_State* lua, const char* library, InterpreterState* state,
   lua_pop(lua, 1);
 }
 
+// Of the library `os`, scripts have the processor time that the server has used (os.clock), as since
+// Redis 7.2.
+void open_clock(lua_State* lua) {
+  open(lua, LUA_OSLIBNAME, luaopen_os);
+  lua_getglobal(lua, LUA_OSLIBNAME);
+  lua_getfield(lua, -1, "clock");
+  lua_newtable(lua);
+  lua_insert(lua, -2);
+  lua_setfield(lua, -2, "clock");
+  lua_setglobal(lua, LUA_OSLIBNAME);
+  lua_pop(lua, 1);
+}
+
 // Opens Lua's own libraries, without what reaches files, processes and the interpreter's internals.
 int open_libraries(lua_State* lua) {
   open(lua, "", luaopen_base);
@@ -144,6 +157,7 @@ int open_libraries(lua_State* lua) {
   lua_setglobal(lua, "struct");
   auto* const state = static_cast<InterpreterState*>(lua_touserdata(lua, 1));
   replace(lua, "math", state, {{"random", random_number}, {"randomseed", random_seed}});
+  open_clock(lua);
   replace(lua, "_G", state, {{"collectgarbage", collect_garbage}});
   close_sandbox(lua);
   return 0;
@@ -159,13 +173,9 @@ Interpreter::Interpreter(std::size_t memory_limit) : budget_(memory_limit) {
 
 void Interpreter::set_global(const char* name) { kv::set_global(lua(), name); }
 
-void Interpreter::set_library(std::initializer_list<const char*> names) {
+void Interpreter::set_library(const char* name) {
   protect(lua());
-  for (const char* name : names) {
-    lua_pushvalue(lua(), -1);
-    kv::set_global(lua(), name);
-  }
-  lua_pop(lua(), 1);
+  kv::set_global(lua(), name);
 }
 
 // Not without need: each restart begins the next collection at once, whatever the pause.

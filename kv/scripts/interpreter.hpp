@@ -38,8 +38,8 @@ class Interpreter {
 
   // Pops the value on top of the stack and makes it the global of that name.
   void set_global(const char* name);
-  // Likewise for a library, a table that scripts cannot change, under each of the names.
-  void set_library(std::initializer_list<const char*> names);
+  // Likewise for a library, a table that scripts cannot change.
+  void set_library(const char* name);
   // Call before a script: undoes an earlier script's changes to the garbage collector.
   void restore();
 

@@ -110,6 +110,10 @@ void push_reply(lua_State* lua, std::string_view& replies) {
     }
     case '(':
       return push_field(lua, "big_number", line);
+    case '|':  // attributes of the reply that follows, which scripts do not see
+      push_pairs(lua, replies, count(), "map", false);
+      lua_pop(lua, 1);
+      return push_reply(lua, replies);
     case '=':
       return push_verbatim(lua, take_bytes(replies, count()));
     default:  // '_'

@@ -15,6 +15,9 @@ namespace weir::kv {
 
 namespace {
 
+// Upvalues of each function: the host, and the global by which the script reached the function's table.
+constexpr int library_name = lua_upvalueindex(2);
+
 RedisLibraryHost& host_of(lua_State* lua) {
   return *static_cast<RedisLibraryHost*>(lua_touserdata(lua, lua_upvalueindex(1)));
 }
@@ -71,7 +74,7 @@ int sha1hex(lua_State* lua) {
 
 int log(lua_State* lua) {
   const int count = lua_gettop(lua);
-  if (count < 2) return raise(lua, "ERR redis.log() requires two arguments or more.");
+  if (count < 2) return raise_named(lua, "ERR %s.log() requires two arguments or more.");
   if (lua_isnumber(lua, 1) == 0) return raise(lua, "ERR First argument must be a number (log level).");
   const auto level = static_cast<int>(lua_tonumber(lua, 1));
   if (level < 0 || level > 3) return raise(lua, "ERR Invalid debug level.");
@@ -89,14 +92,14 @@ int log(lua_State* lua) {
 }
 
 int setresp(lua_State* lua) {
-  if (lua_gettop(lua) != 1) return raise(lua, "ERR redis.setresp() requires one argument.");
+  if (lua_gettop(lua) != 1) return raise_named(lua, "ERR %s.setresp() requires one argument.");
   const auto version = static_cast<int>(lua_tonumber(lua, 1));
   if (!host_of(lua).set_protocol(version)) return raise(lua, "ERR RESP version must be 2 or 3.");
   return 0;
 }
 
 int set_repl(lua_State* lua) {
-  if (lua_gettop(lua) != 1) return raise(lua, "ERR redis.set_repl() requires one argument.");
+  if (lua_gettop(lua) != 1) return raise_named(lua, "ERR %s.set_repl() requires one argument.");
   const auto flags = static_cast<int>(lua_tonumber(lua, 1));
   if ((flags & ~3) != 0)
     return raise(lua, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
@@ -142,13 +145,15 @@ constexpr Number numbers[] = {{"LOG_DEBUG", 0},  {"LOG_VERBOSE", 1},
                               {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2},
                               {"REPL_ALL", 3},   {"REDIS_VERSION_NUM", 0x0007000f}};
 
+// `global` is the name by which scripts reach the table.
 template <class Wanted>
 void push_table(lua_State* lua, RedisLibraryHost& host, std::span<const luaL_Reg> its_functions,
-                Wanted wanted) {
+                Wanted wanted, const char* global) {
   lua_newtable(lua);
   for (const luaL_Reg& function : its_functions) {
     lua_pushlightuserdata(lua, &host);
-    lua_pushcclosure(lua, function.func, 1);
+    lua_pushstring(lua, global);
+    lua_pushcclosure(lua, function.func, 2);
     lua_setfield(lua, -2, function.name);
   }
   for (const Number& number : numbers) {
@@ -166,18 +171,28 @@ void push_table(lua_State* lua, RedisLibraryHost& host, std::span<const luaL_Reg
 
 }  // namespace
 
-void push_redis_library(lua_State* lua, RedisLibraryHost& host) {
-  push_table(lua, host, functions, [](std::string_view) { return true; });
+int raise_named(lua_State* lua, const char* text) {
+  lua_newtable(lua);
+  lua_pushfstring(lua, text, lua_tostring(lua, library_name));
+  lua_setfield(lua, -2, "err");
+  return lua_error(lua);
+}
+
+bool called_by_redis_name(lua_State* lua) { return text_at(lua, library_name) == "redis"; }
+
+void push_redis_library(lua_State* lua, RedisLibraryHost& host, const char* name) {
+  push_table(lua, host, functions, [](std::string_view) { return true; }, name);
 }
 
 void push_loading_globals(lua_State* lua, RedisLibraryHost& host) {
   lua_newtable(lua);
-  push_table(lua, host, loading_functions,
-             [](std::string_view number) { return !number.starts_with("REPL_"); });
-  protect_strictly(lua);
-  lua_pushvalue(lua, -1);
-  lua_setfield(lua, -3, "server");
-  lua_setfield(lua, -2, "redis");
+  for (const char* name : {"redis", "server"}) {
+    push_table(
+        lua, host, loading_functions, [](std::string_view number) { return !number.starts_with("REPL_"); },
+        name);
+    protect_strictly(lua);
+    lua_setfield(lua, -2, name);
+  }
   protect_strictly(lua);
 }
 

@@ -23,11 +23,18 @@ class RedisLibraryHost {
   ~RedisLibraryHost() = default;
 };
 
-// Pushes the table. `host` must outlive the interpreter.
-void push_redis_library(lua_State* lua, RedisLibraryHost& host);
-// Pushes what the code of a library sees as its globals while it is loaded: a table `redis` (also `server`)
-// with register_function, log and the version, and nothing else, as in Redis 7.0. Call after close_sandbox().
+// Pushes the table, for the global `name`: "redis" or "server". `host` must outlive the interpreter.
+void push_redis_library(lua_State* lua, RedisLibraryHost& host, const char* name);
+// Pushes what the code of a library sees as its globals while it is loaded: the tables `redis` and
+// `server` with register_function, log and the version, and nothing else, as in Redis 7.0. Call after
+// close_sandbox().
 void push_loading_globals(lua_State* lua, RedisLibraryHost& host);
+
+// Within a function of the table: raises `text`, in which %s stands for the name by which the script has
+// called it, "redis" or "server".
+int raise_named(lua_State* lua, const char* text);
+// Within a function of the table: whether the script has called it as redis.NAME.
+bool called_by_redis_name(lua_State* lua);
 
 // Adds the place in the script to an error: {err = ..., source = ..., line = ...}. For lua_pcall.
 int locate_error(lua_State* lua);

@@ -12,6 +12,9 @@ namespace {
 // Registry keys: a table that maps stand-ins to real tables, and the real table of the globals.
 constexpr const char* stand_ins = "weir.stand_ins";
 constexpr const char* globals = "weir.globals";
+// What getmetatable() returns for a stand-in: an empty table that refuses changes, as Redis's read-only ones
+// do.
+constexpr const char* shown_metatable = "weir.shown_metatable";
 
 // Pushes the real table of the stand-in at `index` and returns true; for any other value pushes nothing.
 bool push_real(lua_State* lua, int index) {
@@ -54,7 +57,11 @@ void make_stand_in(lua_State* lua, lua_CFunction unknown) {
   lua_setfield(lua, -2, "__index");
   lua_pushcfunction(lua, refuse_change);
   lua_setfield(lua, -2, "__newindex");
-  lua_pushboolean(lua, 0);
+  lua_getfield(lua, LUA_REGISTRYINDEX, shown_metatable);
+  if (lua_isnil(lua, -1)) {  // this makes that table, which shows nothing
+    lua_pop(lua, 1);
+    lua_pushboolean(lua, 0);
+  }
   lua_setfield(lua, -2, "__metatable");
   lua_setmetatable(lua, -2);  // real, stand-in
   lua_getfield(lua, LUA_REGISTRYINDEX, stand_ins);
@@ -189,10 +196,16 @@ constexpr luaL_Reg replacements[] = {{"next", safe_next},
 constexpr const char* dropped[] = {"dofile",  "loadfile", "print",  "getfenv",
                                    "setfenv", "newproxy", "module", "require"};
 
-constexpr const char* libraries[] = {"string", "table",    "math", "coroutine",
+constexpr const char* libraries[] = {"string", "table",    "math", "coroutine", "os",
                                      "cjson",  "cmsgpack", "bit",  "struct"};
 
 }  // namespace
+
+void refuse_protected(lua_State* lua, int index) {
+  if (lua_getmetatable(lua, index) == 0) return;  // all stand-ins have one
+  lua_pop(lua, 1);
+  if (push_real(lua, index)) refuse_raw_change(lua);
+}
 
 void protect(lua_State* lua) { make_stand_in(lua, nullptr); }
 void protect_strictly(lua_State* lua) { make_stand_in(lua, unknown_global); }
@@ -221,6 +234,9 @@ void set_global(lua_State* lua, const char* name) {
 void close_sandbox(lua_State* lua) {
   lua_newtable(lua);
   lua_setfield(lua, LUA_REGISTRYINDEX, stand_ins);
+  lua_newtable(lua);
+  protect(lua);
+  lua_setfield(lua, LUA_REGISTRYINDEX, shown_metatable);
   for (const char* name : dropped) {
     lua_pushnil(lua);
     lua_setglobal(lua, name);
@@ -232,7 +248,7 @@ void close_sandbox(lua_State* lua) {
   // All strings share one metatable; scripts must not reach the real library through it.
   lua_pushliteral(lua, "");
   lua_getmetatable(lua, -1);
-  lua_pushboolean(lua, 0);
+  lua_getfield(lua, LUA_REGISTRYINDEX, shown_metatable);
   lua_setfield(lua, -2, "__metatable");
   lua_pop(lua, 2);
   for (const char* name : libraries) {

@@ -18,6 +18,9 @@ void protect_strictly(lua_State* lua);
 // or accept bytecode, and protects the libraries and the globals themselves.
 void close_sandbox(lua_State* lua);
 
+// Raises an error if the table at `index` is protected. For functions that write past metatables.
+void refuse_protected(lua_State* lua, int index);
+
 // Pops the value on top of the stack and makes it the global of that name. Only after close_sandbox().
 void set_global(lua_State* lua, const char* name);
 

@@ -134,8 +134,10 @@ lua_State* Scripts::lua() {
   if (interpreter_ == nullptr) {
     interpreter_ = std::make_unique<Interpreter>(static_cast<std::size_t>(server_.settings.lua_memory_limit));
     lua_State* const lua = interpreter_->lua();
-    push_redis_library(lua, *this);
-    interpreter_->set_library({"redis", "server"});
+    for (const char* name : {"redis", "server"}) {
+      push_redis_library(lua, *this, name);
+      interpreter_->set_library(name);
+    }
     push_loading_globals(lua, *this);
     lua_setfield(lua, LUA_REGISTRYINDEX, FunctionLibraries::loading_globals);
     interpreter_->budget().look = [this](lua_State* running) { look_at_clock(running); };
@@ -464,15 +466,20 @@ bool only_waits(const Command& command) {
 
 }  // namespace
 
-// The command that the words name, if a script may run it now; otherwise sets `refusal`.
-const Command* Scripts::allowed_command(Arguments arguments, std::string_view& refusal) {
+// The command that the words name, if a script may run it now; otherwise sets `refusal`, which has the words
+// of Redis or, for scripts that say server.call, of Valkey.
+const Command* Scripts::allowed_command(Arguments arguments, bool in_words_of_redis,
+                                        std::string_view& refusal) {
   const Command* command = find_command(arguments);
   if (command == nullptr) {
-    refusal = "ERR Unknown Redis command called from script";
+    refusal = in_words_of_redis ? "ERR Unknown Redis command called from script"
+                                : "ERR Unknown command called from script";
   } else if (!command->takes(arguments.size()) || command->run == nullptr) {
-    refusal = "ERR Wrong number of args calling Redis command from script";
+    refusal = in_words_of_redis ? "ERR Wrong number of args calling Redis command from script"
+                                : "ERR Wrong number of args calling command from script";
   } else if (denies && command->has(flag::noscript | flag::needs_permission) && !only_waits(*command)) {
-    refusal = "ERR This Redis command is not allowed from script";
+    refusal = in_words_of_redis ? "ERR This Redis command is not allowed from script"
+                                : "ERR This command is not allowed from script";
   } else if (const auto denied =
                  parts_.access.refusal(*running_.client, *command, arguments, acl::Context::lua)) {
     refusal =
@@ -513,7 +520,10 @@ int Scripts::check_permission(lua_State* lua) {
     } else {
       const Arguments arguments = words.arguments();
       command = find_command(arguments);
-      if (command == nullptr) error = "ERR Invalid command passed to redis.acl_check_cmd()";
+      if (command == nullptr) {
+        error = called_by_redis_name(lua) ? "ERR Invalid command passed to redis.acl_check_cmd()"
+                                          : "ERR Invalid command passed to server.acl_check_cmd()";
+      }
     }
     if (command != nullptr)
       lua_pushboolean(lua, acl::denial(*running_.client->user, *command, words.arguments()) ? 0 : 1);
@@ -536,7 +546,7 @@ int Scripts::call(lua_State* lua, bool raise) {
     } else if (!words.take(lua)) {
       refusal = "ERR Lua redis lib command arguments must be strings or integers";
     } else {
-      command = allowed_command(words.arguments(), refusal);
+      command = allowed_command(words.arguments(), called_by_redis_name(lua), refusal);
     }
     if (command == nullptr) {
       bytes.append("-").append(refusal).append("\r\n");
@@ -553,6 +563,7 @@ int Scripts::call(lua_State* lua, bool raise) {
       bytes = take_bytes(captured);
     }
   }
+  lua_settop(lua, 0);  // thousands of arguments may leave no room for the reply
   std::string_view rest = bytes;
   push_reply(lua, rest);
   if (bytes[0] != '-') return 1;

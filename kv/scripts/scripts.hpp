@@ -167,7 +167,7 @@ class Scripts final : private RedisLibraryHost {
   void tidy();
   void take_turn();
   void ended();
-  const Command* allowed_command(Arguments arguments, std::string_view& refusal);
+  const Command* allowed_command(Arguments arguments, bool in_words_of_redis, std::string_view& refusal);
   static int begin_script(lua_State* lua);
   static void on_count(lua_State* lua, lua_Debug* debug);
   void look_at_clock(lua_State* lua);

@@ -5,6 +5,7 @@
 #include "kv/scripts/budget.hpp"
 #include "kv/scripts/lua_buffer.hpp"
 #include "kv/scripts/lua_values.hpp"
+#include "kv/scripts/sandbox.hpp"
 #include "kv/scripts/table_sort.hpp"
 
 namespace weir::kv {
@@ -26,6 +27,7 @@ void move_element(lua_State* lua, int from, int to) {
 
 int insert(lua_State* lua) {
   int end = length_of_table(lua) + 1;
+  refuse_protected(lua, 1);
   int position = end;
   const int count = lua_gettop(lua);
   if (count != 2 && count != 3) return luaL_error(lua, "wrong number of arguments to 'insert'");
@@ -40,6 +42,7 @@ int insert(lua_State* lua) {
 
 int remove(lua_State* lua) {
   const int last = length_of_table(lua);
+  refuse_protected(lua, 1);
   const int position = luaL_optint(lua, 2, last);
   if (position < 1 || position > last) return 0;
   lua_rawgeti(lua, 1, position);
