@@ -39,6 +39,14 @@ bool needs_room(const Client& client, const Command& command) {
   return command.name != "discard"sv && command.name != "quit"sv && command.name != "reset"sv;
 }
 
+// Whether the command has the flag, and of EXEC all queued commands.
+bool all_have(const Client& client, const Command& command, std::uint32_t wanted) {
+  if (!command.has(wanted)) return false;
+  return command.name != "exec" || std::ranges::all_of(client.transaction.queued, [&](const auto& queued) {
+           return queued.command->has(wanted);
+         });
+}
+
 // Scripts are checked for each of their commands.
 bool would_change_data(const Client& client, const Command& command) {
   if (command.has(flag::write)) return true;
@@ -124,12 +132,12 @@ Error not_replicated(const Request& r) {
 }
 
 Error stale(const Request& r) {
-  if (r.command.has(flag::stale) || !r.server.replication->refuses_stale_reads()) return {};
+  if (!r.server.replication->refuses_stale_reads() || all_have(r.client, r.command, flag::stale)) return {};
   return "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 }
 
 Error loading(const Request& r) {
-  if (!r.server.loading || r.command.has(flag::loading)) return {};
+  if (!r.server.loading || all_have(r.client, r.command, flag::loading)) return {};
   return "LOADING Redis is loading the dataset in memory";
 }
 

@@ -104,5 +104,17 @@ TEST(RefusalRules, have_a_row_each) {
   }
 }
 
+TEST(RefusalOfExec, covers_what_was_queued_before_the_data_went_stale) {
+  RunningServer server;
+  WireClient client = server.connect();
+  WireClient other = server.connect();
+  for (const Words& words : {Words{"MULTI"}, Words{"GET", "k"}}) client.call(words);
+  other.call({"CONFIG", "SET", "replica-serve-stale-data", "no"});
+  other.call({"REPLICAOF", "127.0.0.1", "1"});
+  const std::string reply = client.call({"EXEC"});
+  EXPECT_EQ(reply.substr(0, 10), "-EXECABORT") << reply;
+  EXPECT_NE(reply.find("MASTERDOWN"), std::string::npos) << reply;
+}
+
 }  // namespace
 }  // namespace weir::kv::testing
