@@ -129,6 +129,7 @@ void Client::received(std::span<const char> bytes) {
   active_ms = server_.steady_ms;
   heard();
   server_.stats.bytes_in += input.size();
+  traffic.bytes_in += input.size();
   if (!input_.wanted().empty()) {
     input_.take_wanted(input);
     if (server_.client_budget.counts()) recount();
@@ -147,6 +148,7 @@ std::span<char> Client::wanted() { return input_.wanted(); }
 
 void Client::filled(std::size_t bytes) {
   server_.stats.bytes_in += bytes;
+  traffic.bytes_in += bytes;
   input_.filled(bytes);
   if (server_.client_budget.counts()) recount();
   if (refuse_too_much() || !input_.wanted().empty()) return;

@@ -74,6 +74,11 @@ struct ReportedProgram {
   bool redirects = false;  // it follows a reply REDIRECT
 };
 
+// Since the client connected. A command counts when it has run, a blocking one when its wait is over.
+struct Traffic {
+  std::uint64_t bytes_in = 0, bytes_out = 0, commands = 0;
+};
+
 // How much one client may make the server hold before it reads its replies.
 struct ClientLimits {
   std::size_t at_once;  // bytes taken from its transport at a time
@@ -163,6 +168,7 @@ class Client final : public Session {
   Reply reply;  // writes into `output`
   std::string name;
   ReportedProgram program;
+  Traffic traffic;
   const acl::User* user = nullptr;  // set on connecting; never null after that
   int db = 0;
   bool no_evict = false;

@@ -45,11 +45,13 @@ std::string describe_client(const Client& client, std::int64_t now_ms) {
   add("age", std::to_string((now_ms - client.created_ms) / 1000));
   add("idle", std::to_string((now_ms - client.active_ms) / 1000));
   add("flags", client_flags(client));
+  add("capa", client.program.redirects ? "r" : "");
   add("db", std::to_string(client.db));
   add("sub", std::to_string(subscribed.channels.size()));
   add("psub", std::to_string(subscribed.patterns.size()));
   add("ssub", std::to_string(subscribed.shard_channels.size()));
   add("multi", client.transaction.open ? std::to_string(client.transaction.queued.size()) : "-1");
+  add("watch", std::to_string(client.transaction.watched.size()));
   add("qbuf", std::to_string(in));
   add("qbuf-free", std::to_string(client.input().free_bytes()));
   add("argv-mem", std::to_string(client.input().argument_bytes()));
@@ -65,10 +67,11 @@ std::string describe_client(const Client& client, std::int64_t now_ms) {
   add("user", client.user->name());
   add("redir", client.tracking == nullptr ? "-1" : std::to_string(client.tracking->redirect));
   add("resp", client.reply.resp3() ? "3" : "2");
-  // Since Redis 7.2, if the client reported it.
-  if (!client.program.library.empty()) add("lib-name", client.program.library);
-  if (!client.program.version.empty()) add("lib-ver", client.program.version);
-  if (client.program.redirects) add("capa", "r");
+  add("lib-name", client.program.library);
+  add("lib-ver", client.program.version);
+  add("tot-net-in", std::to_string(client.traffic.bytes_in));
+  add("tot-net-out", std::to_string(client.traffic.bytes_out));
+  add("tot-cmds", std::to_string(client.traffic.commands));
   return line;
 }
 

@@ -23,6 +23,8 @@ class ClientPause {
   void let_writes(HeldFor what) { held_for_ &= static_cast<std::uint8_t>(~bit(what)); }
   bool holds_writes_for(HeldFor what) const { return (held_for_ & bit(what)) != 0; }
 
+  // What is held back: by CLIENT PAUSE, or writes for a purpose of the server's own.
+  Paused what() const { return lasts() || held_for_ == 0 ? what_ : Paused::writes; }
   bool any() const { return lasts() || held_for_ != 0; }
   bool over(std::int64_t now_ms) const { return lasts() && now_ms >= until_ms_; }
   // 0: no pause, or none that ends by itself.

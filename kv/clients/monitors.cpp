@@ -1,6 +1,7 @@
 #include "kv/clients/monitors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "kv/clients/client.hpp"
@@ -10,14 +11,27 @@
 
 namespace weir::kv {
 
+namespace {
+
+bool is_secret_setting(std::string_view name) {
+  constexpr std::array secrets{"requirepass",
+                               "masterauth",
+                               "primaryauth",
+                               "masteruser",
+                               "primaryuser",
+                               "tls-key-file-pass",
+                               "tls-client-key-file-pass"};
+  return std::ranges::any_of(secrets, [name](const char* secret) { return is_word(name, secret); });
+}
+
+}  // namespace
+
 std::vector<std::string_view> without_passwords(const Command& command, Arguments arguments) {
   constexpr std::string_view blot = "(redacted)";
   std::vector<std::string_view> words(arguments.begin(), arguments.end());
   if (command.full_name() == "config|set") {
     for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
-      if (is_word(words[i], "requirepass") || is_word(words[i], "tls-key-file-pass") ||
-          is_word(words[i], "masterauth"))
-        words[i + 1] = blot;
+      if (is_secret_setting(words[i])) words[i + 1] = blot;
     }
   }
   if (command.full_name() == "acl|setuser") std::fill(words.begin() + 2, words.end(), blot);

@@ -50,12 +50,8 @@ void Tracking::disable(Client& client) {
 }
 
 void Tracking::ran(Client& client, const Command& command, Arguments arguments) {
-  if (command.group == "scripting") {
-    if (std::exchange(client.tracking->script_reads, false)) remember(client, command, arguments);
-  } else if (command.has(flag::readonly)) {
-    client.tracking->script_reads = client.in_script;
-    remember(client, command, arguments);
-  }
+  // Of a script, the commands that read are told one by one: its other keys are none that the client caches.
+  if (command.has(flag::readonly) && command.group != "scripting") remember(client, command, arguments);
 }
 
 void Tracking::remember(Client& client, const Command& command, Arguments arguments) {

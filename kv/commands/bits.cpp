@@ -113,14 +113,22 @@ bool parse_range(const Call& call, std::size_t at, std::string_view text, BitRan
   return true;
 }
 
+// The text at the key; empty, which has no range to be checked against, if there is none.
+std::string_view text_or_nothing(const Record* record) {
+  return record == nullptr ? std::string_view() : record->value.text().view();
+}
+
+// A range that is wrong is refused whether the key exists or not, as since Valkey 8.1, and the end of one may
+// be left out.
 void bitcount(const Call& call) {
+  if (call.count() > 5) return call.syntax_error();
+  BitRange checked;
+  if (call.count() > 2 && !parse_range(call, 2, {}, checked)) return;
   const Record* record = call.read(call[1]);
-  if (record == nullptr) return call.reply.integer(0);
   if (!call.typed(record, Type::string)) return;
-  if (call.count() == 3 || call.count() > 5) return call.syntax_error();
-  const std::string_view text = record->value.text().view();
+  const std::string_view text = text_or_nothing(record);
   BitRange range{0, static_cast<std::int64_t>(text.size()) * 8 - 1};
-  if (call.count() > 3 && !parse_range(call, 2, text, range)) return;
+  if (call.count() > 2 && !parse_range(call, 2, text, range)) return;
   // BITPOS does not check the order before it clamps the ends to the text; Redis is inconsistent there.
   if (range.reversed || range.last < range.first) return call.reply.integer(0);
   const auto first_byte = static_cast<std::size_t>(range.first >> 3);
@@ -137,14 +145,16 @@ void bitpos(const Call& call) {
   const auto wanted = parse_int(call[2]);
   if (!wanted) return call.reply.error("ERR value is not an integer or out of range");
   if (*wanted != 0 && *wanted != 1) return call.reply.error("ERR The bit argument must be 1 or 0.");
-  const Record* record = call.read(call[1]);
-  if (record == nullptr) return call.reply.integer(*wanted == 1 ? -1 : 0);
-  if (!call.typed(record, Type::string)) return;
   if (call.count() > 6) return call.syntax_error();
-  const std::string_view text = record->value.text().view();
+  BitRange checked;
+  if (call.count() > 3 && !parse_range(call, 3, {}, checked)) return;
+  const Record* record = call.read(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  const std::string_view text = text_or_nothing(record);
   const bool ends = call.count() > 4;
   BitRange range{0, static_cast<std::int64_t>(text.size()) * 8 - 1};
   if (call.count() > 3 && !parse_range(call, 3, text, range)) return;
+  if (record == nullptr) return call.reply.integer(*wanted == 1 ? -1 : 0);
   const unsigned char dull = *wanted == 1 ? 0x00 : 0xff;
   for (std::int64_t i = range.first; i <= range.last; ++i) {
     if ((i & 7) == 0) {

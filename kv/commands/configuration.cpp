@@ -43,6 +43,7 @@ void config_get(const Call& call) {
       if (wanted) found.emplace_back(name, &spec);
     }
   }
+  std::ranges::sort(found, {}, [](const auto& one) { return one.first; });
   call.reply.map(found.size());
   for (const auto& [name, spec] : found) {
     call.reply.bulk(name);

@@ -79,7 +79,8 @@ void hello(const Call& call) {
   }
   if (named) call.client.name = name;
   if (version != 0) call.reply.protocol = version == 3 ? Protocol::resp3 : Protocol::resp2;
-  call.reply.map(7);
+  const std::string& zone = call.server.settings.availability_zone;
+  call.reply.map(zone.empty() ? 7 : 8);
   call.reply.bulk("server");
   call.reply.bulk("redis");
   call.reply.bulk("version");
@@ -94,6 +95,9 @@ void hello(const Call& call) {
   call.reply.bulk(call.server.replication->follows() ? "replica" : "master");
   call.reply.bulk("modules");
   call.reply.array(0);
+  if (zone.empty()) return;
+  call.reply.bulk("availability_zone");
+  call.reply.bulk(zone);
 }
 
 void select(const Call& call) {

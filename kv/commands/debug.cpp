@@ -108,7 +108,8 @@ void debug_loadaof(const Call& call) {
 }
 
 void debug_object(const Call& call) {
-  const Record* record = call.db.peek(call[2], call.now_ms);
+  // Also one that has expired and is still there.
+  const Record* record = call.db.records().find(call[2]);
   if (record == nullptr) return call.reply.error("ERR no such key");
   rdb::Encoded encoded;
   rdb::put_value(encoded, record->value);

@@ -5,6 +5,7 @@
 #include "kv/command/command.hpp"
 #include "kv/core/restored.hpp"
 #include "kv/rdb/dump_payload.hpp"
+#include "kv/settings/deletion_word.hpp"
 #include "kv/text/number.hpp"
 
 namespace weir::kv {
@@ -74,9 +75,13 @@ void restore(const Call& call) {
   if (ttl != 0 && !options.absolute) {
     if (__builtin_add_overflow(ttl, call.now_ms, &ttl)) ttl = std::numeric_limits<std::int64_t>::max();
   }
-  if (options.replace) call.erase(call[1]);
-  // A value that has already expired is not stored.
-  if (ttl != 0 && ttl <= call.now_ms) return call.reply.ok();
+  const bool replaced = options.replace && call.write(call[1]) != nullptr;
+  if (replaced) call.erase(call[1]);
+  // A value that has already expired is not stored; copies of the data only need not keep the one before.
+  if (ttl != 0 && ttl <= call.now_ms) {
+    if (replaced) call.replay_as({deletion_word(call.server.settings.lazyfree_lazy_server_del), call[1]});
+    return call.reply.ok();
+  }
   Record& fresh = call.db.insert(call[1], std::move(*value));
   if (ttl != 0) call.db.set_expiry(fresh, ttl);
   note_use(call.server, fresh, options.about);

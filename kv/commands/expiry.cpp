@@ -4,6 +4,7 @@
 #include "kv/call/call.hpp"
 #include "kv/command/command.hpp"
 #include "kv/commands/expiry_option.hpp"
+#include "kv/settings/deletion_word.hpp"
 
 namespace weir::kv {
 
@@ -71,8 +72,9 @@ void expire_key(const Call& call, ExpiryForm form) {
   Record* record = call.write(call[1]);
   if (record == nullptr || !allows(only, record->expires_at_ms, at_ms)) return call.reply.integer(0);
   if (call.db.is_past(at_ms, call.now_ms)) {
-    call.replay_as({"DEL", call[1]});
+    call.replay_as({deletion_word(call.server.settings.lazyfree_lazy_expire), call[1]});
     call.erase(call[1]);
+    ++call.server.stats.expired;
   } else {
     call.replay_as({"PEXPIREAT", call[1], at_ms});
     call.db.set_expiry(*record, at_ms);

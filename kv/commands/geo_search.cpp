@@ -99,7 +99,9 @@ class SearchReader {
   bool read_polygon() {
     std::int64_t corners = 0;
     if (!call_.integer(at_++, corners)) return false;
-    if (corners < 3) return wrong("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
+    constexpr std::size_t least_corners = 3;
+    if (corners < static_cast<std::int64_t>(least_corners) || (call_.count() - at_) / 2 < least_corners)
+      return wrong("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
     if (static_cast<std::uint64_t>(corners) > (call_.count() - at_) / 2) return call_.syntax_error(), false;
     geo::Shape& shape = options_.shape;
     shape.kind = geo::Shape::Kind::polygon;

@@ -13,6 +13,7 @@
 #include "kv/aof/append_only.hpp"
 #include "kv/call/call.hpp"
 #include "kv/clients/client.hpp"
+#include "kv/clients/client_pause.hpp"
 #include "kv/clients/pubsub.hpp"
 #include "kv/command/command.hpp"
 #include "kv/commands/memory_figures.hpp"
@@ -79,6 +80,8 @@ void server_section(const ServerParts& server, Fields& field) {
   const std::int64_t uptime_s = (server.steady_ms - server.started_ms) / 1000;
   field("redis_version", WEIR_REDIS_VERSION);
   field("weir_version", WEIR_VERSION);
+  field("redis_git_sha1", "00000000");
+  field("redis_git_dirty", 0);
   field("redis_mode", "standalone");
   field("os", std::string(system.sysname) + ' ' + system.release + ' ' + system.machine);
   field("arch_bits", 64);
@@ -120,6 +123,15 @@ void clients_section(const ServerParts& server, Fields& field) {
   field("tracking_clients", server.tracking.clients());
   field("clients_in_timeout_table", 0);
   field("pubsub_clients", subscribed);
+  const ClientPause& pause = server.client_pause();
+  const std::string_view reason = pause.until_ms() != 0                       ? "client_pause"
+                                  : pause.holds_writes_for(HeldFor::shutdown) ? "shutdown_in_progress"
+                                  : pause.holds_writes_for(HeldFor::failover) ? "failover_in_progress"
+                                                                              : "none";
+  const Paused what = pause.what();
+  field("paused_reason", reason);
+  field("paused_actions", what == Paused::nothing ? "none" : what == Paused::writes ? "write" : "all");
+  field("paused_timeout_milliseconds", std::max<std::int64_t>(0, pause.until_ms() - server.steady_ms));
 }
 
 void memory_section(const ServerParts& server, Fields& field) {
@@ -141,6 +153,7 @@ void memory_section(const ServerParts& server, Fields& field) {
   field("used_memory_vm_eval", server.scripts->memory());
   field.bytes("used_memory_lua", server.scripts->memory());
   field("used_memory_scripts_eval", server.scripts->cache().text_bytes());
+  field("used_memory_vm_functions", server.scripts->libraries().text_bytes());
   field("number_of_cached_scripts", server.scripts->cache().size());
   field.bytes("total_system_memory", system_memory());
   field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
@@ -228,6 +241,7 @@ void stats_section(const ServerParts& server, Fields& field) {
   field("slave_expires_tracked_keys", own_volatile);
   field("expired_keys", stats.expired);
   field("expired_subkeys", stats.expired_fields);
+  field("expired_fields", stats.expired_fields);  // Valkey's name
   field("evicted_keys", stats.evicted);
   field("evicted_clients", stats.evicted_clients);
   field("keyspace_hits", stats.hits);
@@ -271,6 +285,9 @@ void cpu_section(const ServerParts&, Fields& field) {
   const rusage main = used(RUSAGE_THREAD);
   field("used_cpu_sys_main_thread", seconds(main.ru_stime));
   field("used_cpu_user_main_thread", seconds(main.ru_utime));
+  timeval active{};
+  timeradd(&main.ru_stime, &main.ru_utime, &active);
+  field("used_active_time_main_thread", seconds(active));
 }
 
 void commandstats_section(const ServerParts& server, Fields& field) {
@@ -317,7 +334,8 @@ void keyspace_section(const ServerParts& server, Fields& field) {
     field("db" + std::to_string(db->index()),
           "keys=" + std::to_string(db->size()) + ",expires=" + std::to_string(db->volatile_size()) +
               ",avg_ttl=" + std::to_string(db->average_ttl_ms(server.now_ms)) +
-              ",subexpiry=" + std::to_string(db->hashes_with_times()));
+              ",subexpiry=" + std::to_string(db->hashes_with_times()) +
+              ",keys_with_volatile_items=" + std::to_string(db->hashes_with_times()));  // Valkey's name
   }
 }
 

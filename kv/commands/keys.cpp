@@ -61,7 +61,9 @@ void randomkey(const Call& call) {
     const std::string key(record->key());
     if (call.db.peek(key, call.now_ms) != nullptr) return call.reply.bulk(key);
   }
-  call.reply.null();
+  // A replica, and a server whose clients may not write, keep keys that have expired: any of them will do.
+  const Record* record = call.db.sample([&] { return call.server.random(); });
+  record == nullptr ? call.reply.null() : call.reply.bulk(record->key());
 }
 
 // True if the key was renamed (or the new name is the old one).

@@ -21,11 +21,11 @@ struct ScanQuery {
   bool filters = false;
   std::string_view type;
   bool by_type = false;
-  bool without_values = false;
+  bool without_values = false;  // HSCAN's NOVALUES, ZSCAN's NOSCORES
 };
 
 // What is walked decides which options there are.
-enum class Scanned : std::uint8_t { keys, hash, other };
+enum class Scanned : std::uint8_t { keys, set, hash, zset };
 
 bool is_type(std::string_view name) {
   constexpr Type all[] = {Type::string, Type::list, Type::set, Type::hash, Type::zset, Type::stream};
@@ -58,6 +58,9 @@ bool parse_options(const Call& call, std::size_t at, Scanned what, ScanQuery& qu
         call.reply.error("ERR unknown type name '" + std::string(up_to_zero(query.type)) + "'");
         return false;
       }
+    } else if (what == Scanned::zset && is_word(call[at], "NOSCORES")) {
+      query.without_values = true;
+      --at;  // it has no value
     } else if (is_word(call[at], "NOVALUES")) {
       if (what != Scanned::hash) {
         call.reply.error("ERR NOVALUES option can only be used in HSCAN");
@@ -104,11 +107,14 @@ void scan(const Call& call) {
   const std::uint64_t cursor = take_steps(query, found, [&](std::uint64_t at) {
     return call.db.records().scan(at, [&](const Record& record) { found.emplace_back(record.key()); });
   });
-  // Filter after the walk: this removes expired keys, which would disturb it.
+  // Filter after the walk: this removes expired keys, which would disturb it. Those of another type stay.
+  const auto of_type = [&](const Record* record) {
+    return !query.by_type || is_word(query.type, type_name(record->value.type()));
+  };
   std::erase_if(found, [&](const std::string& key) {
     if (!matches(query, key)) return true;
-    const Record* record = call.db.peek(key, call.now_ms);
-    return record == nullptr || (query.by_type && !is_word(query.type, type_name(record->value.type())));
+    const Record* const record = call.db.records().find(key);
+    return record == nullptr || !of_type(record) || call.db.peek(key, call.now_ms) == nullptr;
   });
   reply_scan(call, cursor, found);
 }
@@ -121,8 +127,10 @@ void scan_collection(const Call& call, Step step) {
   Collection* collection = nullptr;
   if (!read_as(call, call[1], collection)) return;
   if (collection == nullptr) return reply_scan(call, 0, {});
-  constexpr bool is_hash = std::is_same_v<Collection, Hash>;
-  if (!parse_options(call, 3, is_hash ? Scanned::hash : Scanned::other, query)) return;
+  constexpr Scanned what = std::is_same_v<Collection, Hash>        ? Scanned::hash
+                           : std::is_same_v<Collection, SortedSet> ? Scanned::zset
+                                                                   : Scanned::set;
+  if (!parse_options(call, 3, what, query)) return;
   std::vector<std::string> found;
   const std::uint64_t cursor =
       take_steps(query, found, [&](std::uint64_t at) { return step(*collection, at, query, found); });
@@ -153,7 +161,7 @@ void zscan(const Call& call) {
         return zset.scan(at, [&](std::string_view member, double score) {
           if (!matches(query, member)) return;
           found.emplace_back(member);
-          found.push_back(format_double(score));
+          if (!query.without_values) found.push_back(format_double(score));
         });
       });
 }

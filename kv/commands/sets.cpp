@@ -8,6 +8,7 @@
 #include "kv/commands/collection.hpp"
 #include "kv/commands/random_choice.hpp"
 #include "kv/effects/effects.hpp"
+#include "kv/settings/deletion_word.hpp"
 #include "kv/text/number.hpp"
 #include "kv/text/text_hash.hpp"
 
@@ -124,7 +125,7 @@ void spop(const Call& call) {
   call.reply.set(n);
   if (n == set->size()) {
     for (const std::string& member : members_of(*set)) call.reply.bulk(member);
-    call.replay_as({"DEL", call[1]});
+    call.replay_as({deletion_word(call.server.settings.lazyfree_lazy_server_del), call[1]});
     return call.erase(call[1]);
   }
   std::vector<std::string> taken;

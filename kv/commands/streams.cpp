@@ -317,6 +317,9 @@ void xsetid(const Call& call) {
           "ERR The entries_added specified in XSETID is smaller than the target stream length");
     }
   }
+  // A deleted entry's id may not be given out again.
+  if (id < stream->max_deleted)
+    return call.reply.error("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
   stream->last_id = id;
   if (options.entries_added != -1) stream->entries_added = static_cast<std::uint64_t>(options.entries_added);
   if (!options.max_deleted.is_zero()) stream->max_deleted = options.max_deleted;

@@ -6,6 +6,7 @@
 #include "kv/commands/expiry_option.hpp"
 #include "kv/commands/string_options.hpp"
 #include "kv/commands/string_value.hpp"
+#include "kv/settings/deletion_word.hpp"
 
 namespace weir::kv {
 
@@ -143,14 +144,14 @@ void getex(const Call& call) {
   } else if (call.count() != 2) {
     return call.syntax_error();
   }
+  std::int64_t at_ms = Record::never;
+  if (expires && !expiry_time(call, 3, form, at_ms)) return;
   Record* record = call.read(call[1]);
   if (!call.typed(record, Type::string)) return;
   if (record == nullptr) return call.reply.null();
-  std::int64_t at_ms = Record::never;
-  if (expires && !expiry_time(call, 3, form, at_ms)) return;
   reply_text(call, record);
   if (expires && call.db.is_past(at_ms, call.now_ms)) {
-    call.replay_as({"DEL", call[1]});
+    call.replay_as({deletion_word(call.server.settings.lazyfree_lazy_expire), call[1]});
     call.erase(call[1]);
   } else if (expires) {
     call.replay_as({"PEXPIREAT", call[1], at_ms});

@@ -10,6 +10,7 @@ namespace weir::kv {
 
 class Client;
 struct Command;
+class ClientPause;
 enum class HeldFor : std::uint8_t;  // client_pause.hpp
 namespace repl {
 struct PlaceInHistory;  // history.hpp
@@ -45,6 +46,8 @@ class ServerWhole {
   virtual void restore_history(const repl::PlaceInHistory& place) = 0;
   // Whether CLIENT PAUSE is in force, or writes are held back.
   virtual bool paused() const = 0;
+  // CLIENT PAUSE as it is now.
+  virtual const ClientPause& client_pause() const = 0;
   // Holds clients' writes back, and whatever else changes data by itself, until they are let go.
   virtual void hold_writes(HeldFor what) = 0;
   virtual void let_writes(HeldFor what) = 0;

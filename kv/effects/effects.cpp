@@ -13,7 +13,9 @@ constexpr std::string_view exec_request = "*1\r\n$4\r\nEXEC\r\n";
 }  // namespace
 
 void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why) {
-  const std::array<RequestWord, 2> words{"DEL", key};
+  const std::string_view word =
+      why == Keyspace::Gone::evicted ? deletion_words.evicted : deletion_words.expired;
+  const std::array<RequestWord, 2> words{word, key};
   gather_now(db.index(), words);
   if (watches_.any()) {
     why == Keyspace::Gone::evicted ? watches_.touch(db.index(), key) : watches_.expire(db.index(), key);

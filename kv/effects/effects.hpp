@@ -48,6 +48,12 @@ class Effects {
   Effects(Watches& watches, Blocking& blocking, Tracking& tracking, KeysUnderWay& under_way)
       : watches_(watches), blocking_(blocking), tracking_(tracking), under_way_(under_way) {}
 
+  // How keys are reported that go without a command.
+  struct DeletionWords {
+    std::string_view expired = "DEL", evicted = "DEL";
+  };
+  DeletionWords deletion_words;
+
   // A command has changed the key.
   void changed(const Keyspace& db, std::string_view key) {
     ++changes_;

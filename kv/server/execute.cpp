@@ -165,6 +165,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   Stats::Calls& calls = stats.calls_of(command);
   ++calls.calls;
   calls.cycles += spent;
+  if (client.blocked == nullptr) ++client.traffic.commands;
   if (settings.latency_tracking && client.blocked == nullptr) calls.latency.record(spent);
   // The errors of commands that EXEC ran are already counted, for those commands.
   if (client.reply.errors != counted_errors_) {
@@ -174,7 +175,9 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   }
   const std::size_t unsent = client.output.size();
   const std::size_t replied = unsent > before.reply_bytes ? unsent - before.reply_bytes : 0;
-  slow_work.look_at(client, command, arguments, {spent, before.request_bytes, replied});
+  // One that waits is looked at when its wait is over.
+  if (client.blocked == nullptr)
+    slow_work.look_at(client, command, arguments, {spent, before.request_bytes, replied});
   if (monitors.any() && !shown_first) monitors.tell(client, command, arguments);
 }
 
@@ -209,6 +212,7 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
                   client.reply, arguments, now_ms,      true,
                   key};
   const bool outer = std::exchange(changes_data, on.command->has(flag::write | flag::may_replicate));
+  const std::size_t unsent_before = client.output.size();
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, on.db, arguments);
@@ -221,6 +225,10 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   client.db = db;
   if (still_waits_) return false;
   if (settings.latency_tracking) stats.calls_of(*on.command).latency.record(spent);
+  ++client.traffic.commands;
+  const std::size_t unsent = client.output.size();
+  const std::size_t replied = unsent > unsent_before ? unsent - unsent_before : 0;
+  slow_work.look_at(client, *on.command, arguments, {spent, request_bytes(arguments), replied});
   return true;
 }
 

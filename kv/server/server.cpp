@@ -9,6 +9,7 @@
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
+#include "kv/settings/deletion_word.hpp"
 
 namespace weir::kv {
 
@@ -94,6 +95,8 @@ void Server::shut_down() {
 
 void Server::settings_changed() {
   slow_work.settings_changed();
+  effects.deletion_words = {deletion_word(settings.lazyfree_lazy_expire),
+                            deletion_word(settings.lazyfree_lazy_eviction)};
   // Marks made under another policy stay. Until their keys are used again they are read as
   // this policy's, as in Redis.
   const bool frequency = counts_frequency(static_cast<EvictionPolicy>(settings.maxmemory_policy));
@@ -249,7 +252,9 @@ void Server::end_round() {
       if (client.closing) continue;
       const std::size_t before = client.output.size();
       client.connection().flush();
-      stats.bytes_out += before - std::min(before, client.output.size());
+      const std::size_t sent = before - std::min(before, client.output.size());
+      stats.bytes_out += sent;
+      client.traffic.bytes_out += sent;
       if (client.closing) continue;
       output_limits_.limit_unread(client);
       client.charge();

@@ -79,6 +79,7 @@ class Server final : public ServerParts, public BlockingHost {
   std::string_view snapshot_refusal() const override;
   void restore_history(const repl::PlaceInHistory& place) override;
   bool paused() const override { return pause_.any(); }
+  const ClientPause& client_pause() const override { return pause_; }
   void hold_writes(HeldFor what) override;
   void let_writes(HeldFor what) override;
 

@@ -44,7 +44,7 @@ constexpr std::array spoken_tls_versions{""sv, "TLSv1.2 TLSv1.3"sv};
 
 constexpr SettingSpec absent(std::string_view name, std::span<const std::string_view> harmless,
                              std::string_view why) {
-  return {name, AbsentSetting{why, harmless}, Change::at_start};
+  return {name, AbsentSetting{why, harmless}, Change::any_time};
 }
 
 const std::array idle_specs{
@@ -65,7 +65,6 @@ const std::array idle_specs{
     idle("aof-rewrite-incremental-fsync", Form::yes_no, "yes", no_child),
     idle("aof-timestamp-enabled", Form::yes_no, "no", log_form),
     idle("aof-use-rdb-preamble", Form::yes_no, "yes", log_form),
-    idle("availability-zone", Form::text, "", own_looks),
     idle("bgsave-cpulist", Form::text, "", no_child, "bgsave_cpulist"),
     idle("cluster-allow-pubsubshard-when-down", Form::yes_no, "yes", no_node),
     idle("cluster-allow-reads-when-down", Form::yes_no, "no", no_node),
@@ -115,9 +114,6 @@ const std::array idle_specs{
     idle("jemalloc-bg-thread", Form::yes_no, "yes", no_defrag),
     idle("key-load-delay", Form::number, "0", means_of_tests),
     idle("lazyexpire-nested-arbitrary-keys", Form::yes_no, "yes", always_so),
-    idle("lazyfree-lazy-eviction", Form::yes_no, "no", always_lazy),
-    idle("lazyfree-lazy-expire", Form::yes_no, "no", always_lazy),
-    idle("lazyfree-lazy-server-del", Form::yes_no, "no", always_lazy),
     idle("lazyfree-lazy-user-del", Form::yes_no, "no", always_lazy),
     idle("lazyfree-lazy-user-flush", Form::yes_no, "no", always_lazy),
     idle("loading-process-events-interval-bytes", Form::bytes, "2097152", means_of_tests),

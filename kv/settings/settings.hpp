@@ -111,6 +111,9 @@ struct Settings {
   std::int64_t commandlog_reply_larger_than = 1 << 20, commandlog_large_reply_max_len = 128;
   std::int64_t latency_monitor_threshold_ms = 0;
   bool latency_tracking = true;
+  // Whether replicas and the log are told UNLINK for such keys instead of DEL; see deletion_word.hpp.
+  bool lazyfree_lazy_eviction = false, lazyfree_lazy_expire = false, lazyfree_lazy_server_del = false;
+  std::string availability_zone;  // HELLO answers it, so that clients prefer servers near them
   std::string notify_keyspace_events;
   std::int64_t tracking_table_max_keys = 1000000;
   std::string latency_percentiles = "50 99 99.9";

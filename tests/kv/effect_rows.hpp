@@ -251,7 +251,7 @@ inline constexpr EffectRow effect_rows[] = {
      "RESTORE k * ABSTTL REPLACE"},
     {"restore", "SET k w",
      "RESTORE k 1 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\" ABSTTL REPLACE",
-     "RESTORE k 1 * ABSTTL REPLACE"},
+     "DEL k"},
     {"restore", "SET k w",
      "RESTORE k 0 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\"", ""},
     {"restore-asking", "",

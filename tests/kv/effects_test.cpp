@@ -211,5 +211,26 @@ TEST(Effects, are_not_gathered_while_nobody_listens) {
   EXPECT_EQ(joined(effects.take()), "SET a 2");
 }
 
+TEST(Effects, say_unlink_where_settings_ask_for_it) {
+  Settings settings = quiet_settings();
+  settings.lazyfree_lazy_expire = settings.lazyfree_lazy_server_del = true;
+  RunningServer server(std::move(settings));
+  RecordedEffects effects(server);
+  WireClient client = server.connect();
+  const std::string payload = [&] {
+    client.call({"SET", "k", "v"});
+    const std::string dumped = client.call({"DUMP", "k"});
+    const std::size_t begin = dumped.find("\r\n") + 2;
+    return dumped.substr(begin, dumped.size() - begin - 2);
+  }();
+  client.call({"SADD", "s", "a", "b"});
+  effects.take();
+  client.call({"SPOP", "s", "2"});
+  client.call({"RESTORE", "k", "1", payload, "REPLACE", "ABSTTL"});
+  client.call({"SET", "k", "v"});
+  client.call({"EXPIRE", "k", "-1"});
+  EXPECT_EQ(joined(effects.take()), "UNLINK s; UNLINK k; SET k v; UNLINK k");
+}
+
 }  // namespace
 }  // namespace weir::kv::testing

@@ -548,5 +548,95 @@ TEST_F(LaterVersions, scripts_pass_thousands_of_arguments) {
   });
 }
 
+TEST_F(LaterVersions, zscan_leaves_the_scores_out) {
+  expect_replies({
+      {{"ZADD z 1 a 2 b"}, "ZSCAN z 0 NOSCORES", "*2 0 *2 a b"},
+      {{"ZADD z 1 a 2 b"}, "ZSCAN z 0 NOSCORES COUNT 10 MATCH b", "*2 0 *1 b"},
+      {{"ZADD z 1 a"}, "ZSCAN z 0 NOVALUES", "-ERR NOVALUES option can only be used in HSCAN"},
+      {{"SADD s a"}, "SSCAN s 0 NOSCORES", syntax_error},
+  });
+}
+
+TEST_F(LaterVersions, bit_ranges_are_checked_without_a_key) {
+  expect_replies({
+      {{"SET s foobar"}, "BITCOUNT s 1", ":22"},
+      {{}, "BITCOUNT nothing 0 1 FOO", syntax_error},
+      {{}, "BITCOUNT nothing a b", "-ERR value is not an integer or out of range"},
+      {{}, "BITPOS nothing 1 a", "-ERR value is not an integer or out of range"},
+      {{}, "BITPOS nothing 1 0 1", ":-1"},
+      {{}, "BITPOS nothing 0 0 1", ":0"},
+      {{}, "GETEX nothing EX abc", "-ERR value is not an integer or out of range"},
+  });
+}
+
+TEST_F(LaterVersions, clients_learn_the_zone_of_the_server) {
+  EXPECT_EQ(say("HELLO").find("availability_zone"), std::string::npos);
+  say("CONFIG SET availability-zone rack1");
+  EXPECT_NE(say("HELLO").find("availability_zone rack1"), std::string::npos);
+}
+
+TEST_F(LaterVersions, client_lines_count_traffic_and_commands) {
+  const auto figure = [](const std::string& line, const std::string& name) {
+    return std::stoll(line.substr(line.find(' ' + name + '=') + name.size() + 2));
+  };
+  const std::string first = say("CLIENT INFO");
+  const std::string second = say("CLIENT INFO");
+  EXPECT_EQ(figure(second, "tot-net-in") - figure(first, "tot-net-in"),
+            static_cast<long long>(encode({"CLIENT", "INFO"}).size()));
+  EXPECT_GT(figure(second, "tot-net-out"), figure(first, "tot-net-out"));
+  EXPECT_EQ(figure(second, "tot-cmds") - figure(first, "tot-cmds"), 1);
+  say("WATCH a b");
+  EXPECT_EQ(figure(say("CLIENT INFO"), "watch"), 2);
+}
+
+TEST_F(LaterVersions, client_filters_refuse_unknown_flags) {
+  expect_replies({
+      {{}, "CLIENT LIST FLAGS NQ", "-ERR Unknown flags found in the provided filter: NQ"},
+      {{}, "CLIENT KILL FLAGS ?", "-ERR Unknown flags found in the provided filter: ?"},
+  });
+}
+
+TEST_F(LaterVersions, a_waiting_command_is_logged_when_it_is_over) {
+  WireClient waits = server.connect();
+  say("CONFIG SET slowlog-log-slower-than 0");
+  waits.send(encode({"BLPOP", "l", "0"}));
+  while (say("INFO clients").find("blocked_clients:1") == std::string::npos) {
+  }
+  EXPECT_EQ(say("SLOWLOG GET -1").find("BLPOP"), std::string::npos);
+  say("RPUSH l x");
+  waits.reply();
+  EXPECT_NE(say("SLOWLOG GET -1").find("*3 BLPOP l 0"), std::string::npos);
+}
+
+TEST_F(LaterVersions, info_says_what_is_paused) {
+  EXPECT_NE(client.call({"INFO", "clients"}).find("paused_reason:none\r\npaused_actions:none\r\n"),
+            std::string::npos);
+  say("CLIENT PAUSE 10000 WRITE");
+  const std::string text = client.call({"INFO", "clients"});
+  EXPECT_NE(text.find("paused_reason:client_pause\r\npaused_actions:write\r\npaused_timeout_milliseconds:"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(LaterVersions, xsetid_keeps_deleted_ids_from_coming_back) {
+  expect_replies({
+      {{"XADD x 1-1 a 1", "XADD x 1-2 a 1", "XDEL x 1-2"},
+       "XSETID x 1-1",
+       "-ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"},
+      {{"XADD x 1-1 a 1", "XADD x 1-2 a 1", "XDEL x 1-2"}, "XSETID x 1-2", "+OK"},
+  });
+}
+
+TEST_F(LaterVersions, tracking_follows_what_a_script_reads) {
+  WireClient writer = server.connect();
+  client.call({"HELLO", "3"});
+  client.call({"CLIENT", "TRACKING", "ON"});
+  client.call({"EVAL", "return redis.call('get', KEYS[2])", "2", "a", "b"});
+  writer.call({"MSET", "a", "1"});
+  EXPECT_EQ(client.call({"PING"}), "+PONG\r\n");
+  writer.call({"MSET", "b", "1"});
+  EXPECT_EQ(client.reply(), ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nb\r\n");
+}
+
 }  // namespace
 }  // namespace weir::kv::testing

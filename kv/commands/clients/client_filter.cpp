@@ -28,8 +28,15 @@ ClientType type_of(const Client& client) {
   return client.subscriptions.any() ? ClientType::pubsub : ClientType::normal;
 }
 
-// "10.0.0.1:80" without the port.
-std::string_view host_of(std::string_view address) { return address.substr(0, address.rfind(':')); }
+// "10.0.0.1:80" without the port, "[::1]:80" without port and brackets.
+std::string_view host_of(std::string_view address) {
+  address = address.substr(0, address.rfind(':'));
+  const bool bracketed = address.starts_with('[') && address.ends_with(']');
+  return bracketed ? address.substr(1, address.size() - 2) : address;
+}
+
+// All letters that client_flags() may answer, and those of other servers.
+constexpr std::string_view known_flags = "ABCEFGIJLMNOPRSTUbcdehijkmnqrtuvxyz";
 
 // Whether all letters of `wanted` are among `letters`.
 bool has_letters(std::string_view letters, std::string_view wanted) {
@@ -94,6 +101,10 @@ class FilterParser {
     if (row == text_rows.end()) return call_.syntax_error(), false;
     if (row->member == &ClientFilter::user && call_.server.access.users().find(value) == nullptr)
       return wrong("No such user '" + std::string(value) + "'");
+    if (row->member == &ClientFilter::flags) {
+      if (value.find_first_not_of(known_flags) != value.npos)
+        return wrong("Unknown flags found in the provided filter: " + std::string(value));
+    }
     ClientFilter::Text& wanted = filter_.*row->member;
     (negated ? wanted.is_not : wanted.is) = value;
     return true;
