@@ -1,5 +1,7 @@
 // Sets.
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -182,6 +184,21 @@ void intersect(std::vector<Set*> sets, Visit visit) {
   });
 }
 
+// What all sets have if each of them is a row of integers, as small sets of numbers are: without making texts
+// of them. nullopt: some are not.
+std::optional<std::vector<std::int64_t>> common_integers(std::vector<Set*> sets) {
+  const auto is_row = [](const Set* set) { return set != nullptr && set->as_integers() != nullptr; };
+  if (!std::ranges::all_of(sets, is_row)) return std::nullopt;
+  std::ranges::sort(sets, {}, [](const Set* set) { return set->size(); });
+  std::vector<std::int64_t> numbers;
+  sets[0]->as_integers()->append_to(numbers);
+  for (const Set* set : std::span(sets).subspan(1)) {
+    if (numbers.empty()) break;
+    set->as_integers()->keep_common(numbers);
+  }
+  return numbers;
+}
+
 enum class SetOperation : std::uint8_t { intersection, united, difference };
 
 Set combine(const Call& call, SetOperation operation, const std::vector<Set*>& sets) {
@@ -230,7 +247,14 @@ void store_combined(const Call& call, SetOperation operation) {
       static_cast<std::int64_t>(store_collection(call, call[1], combine(call, operation, sets))));
 }
 
-void sinter(const Call& call) { reply_combined(call, SetOperation::intersection); }
+void sinter(const Call& call) {
+  std::vector<Set*> sets;
+  if (!sets_of(call, call.arguments.subspan(1), sets)) return;
+  const auto numbers = common_integers(sets);
+  if (!numbers) return reply_combined(call, SetOperation::intersection);
+  call.reply.set(numbers->size());
+  for (const std::int64_t number : *numbers) call.reply.bulk_int(number);
+}
 void sunion(const Call& call) { reply_combined(call, SetOperation::united); }
 void sdiff(const Call& call) { reply_combined(call, SetOperation::difference); }
 void sinterstore(const Call& call) { store_combined(call, SetOperation::intersection); }
@@ -249,6 +273,10 @@ void sintercard(const Call& call) {
   }
   std::vector<Set*> sets;
   if (!sets_of(call, counted.keys, sets)) return;
+  if (const auto numbers = common_integers(sets)) {
+    const auto all = static_cast<std::int64_t>(numbers->size());
+    return call.reply.integer(limit == 0 ? all : std::min(all, limit));
+  }
   std::int64_t count = 0;
   intersect(sets, [&](std::string_view) { return ++count != limit; });
   call.reply.integer(count);

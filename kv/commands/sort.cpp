@@ -14,6 +14,7 @@
 #include "kv/command/command.hpp"
 #include "kv/command/option_walk.hpp"
 #include "kv/commands/collection.hpp"
+#include "kv/text/number.hpp"
 
 namespace weir::kv {
 
@@ -159,9 +160,14 @@ struct Weighed {
 bool weigh(const Call& call, const SortOptions& options, Weighed& one) {
   if (options.by) one.text = pointed_at(call, *options.by, one.element);
   if (options.by_text || (options.by && !one.text)) return true;
+  const std::string& text = options.by ? *one.text : one.element;
+  if (const auto whole = parse_int(text)) {  // much cheaper, and rounded alike
+    one.number = static_cast<double>(*whole);
+    return true;
+  }
   errno = 0;
   char* end = nullptr;
-  one.number = std::strtod((options.by ? *one.text : one.element).c_str(), &end);
+  one.number = std::strtod(text.c_str(), &end);
   return *end == '\0' && errno != ERANGE && !std::isnan(one.number);
 }
 
@@ -252,6 +258,11 @@ void sort_with(const Call& call, Stores stores) {
   } else {
     elements = elements_in(record, Way::forward, {0, size});
     if (!sort_elements(call, options, range, elements)) return;
+  }
+  if (options.gets.empty() && !options.store) {
+    call.reply.array(elements.size());
+    for (const std::string& element : elements) call.reply.bulk(element);
+    return;
   }
   auto found = results(call, options, elements);
   if (options.store) return store(call, *options.store, found);

@@ -21,6 +21,36 @@ std::int64_t read(const char* row, std::size_t index) {
   return value;
 }
 
+// The first place in [at, size) whose number is not below `value`. Doubles its steps: what is looked for is
+// mostly near.
+template <class Integer>
+std::size_t not_below_from(const char* row, std::size_t at, std::size_t size, std::int64_t value) {
+  std::size_t step = 1;
+  while (at < size && read<Integer>(row, at) < value) {
+    const std::size_t next = at + step;
+    if (next < size && read<Integer>(row, next) < value) {
+      at = next + 1;
+      step *= 2;
+    } else {
+      ++at;
+      step = 1;
+    }
+  }
+  return at;
+}
+
+template <class Integer>
+void keep_common_in(const char* row, std::size_t size, std::vector<std::int64_t>& numbers) {
+  std::size_t at = 0;
+  std::size_t kept = 0;
+  for (const std::int64_t number : numbers) {
+    at = not_below_from<Integer>(row, at, size, number);
+    if (at == size) break;
+    if (read<Integer>(row, at) == number) numbers[kept++] = number;
+  }
+  numbers.resize(kept);
+}
+
 }  // namespace
 
 PackedIntegers::~PackedIntegers() {
@@ -65,6 +95,23 @@ std::int64_t PackedIntegers::operator[](std::size_t index) const {
       return read<std::int32_t>(bytes(), index);
     default:
       return read<std::int64_t>(bytes(), index);
+  }
+}
+
+void PackedIntegers::append_to(std::vector<std::int64_t>& numbers) const {
+  const std::size_t count = size();
+  numbers.reserve(numbers.size() + count);
+  for (std::size_t i = 0; i < count; ++i) numbers.push_back((*this)[i]);
+}
+
+void PackedIntegers::keep_common(std::vector<std::int64_t>& numbers) const {
+  switch (width_) {
+    case 2:
+      return keep_common_in<std::int16_t>(bytes(), size(), numbers);
+    case 4:
+      return keep_common_in<std::int32_t>(bytes(), size(), numbers);
+    default:
+      return keep_common_in<std::int64_t>(bytes(), size(), numbers);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace weir::kv {
 
@@ -26,6 +27,11 @@ class PackedIntegers {
   std::size_t size() const { return lies_inside() ? count_ : outside_size(); }
   std::int64_t operator[](std::size_t index) const;
   bool contains(std::int64_t value) const;
+  // Appends them, in ascending order.
+  void append_to(std::vector<std::int64_t>& numbers) const;
+  // Keeps those of `numbers`, which ascend, that are here, too. Linear in the shorter row, and at most
+  // logarithmic in this one for each number.
+  void keep_common(std::vector<std::int64_t>& numbers) const;
   // True: it is new.
   bool insert(std::int64_t value);
   // True: it was there.

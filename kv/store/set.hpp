@@ -52,6 +52,8 @@ class alignas(8) Set {
   std::size_t size() const;
 
   bool contains(std::string_view member) const;
+  // Null if the members are not stored as a row of integers.
+  const PackedIntegers* as_integers() const { return form_ == Form::integers ? &integers() : nullptr; }
   // True: it is new.
   bool insert(std::string_view member, const SetLimits& limits);
   bool erase(std::string_view member);

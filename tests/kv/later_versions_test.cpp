@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "kv/resp/words.hpp"
 #include "tests/kv/one_line.hpp"
@@ -636,6 +638,50 @@ TEST_F(LaterVersions, tracking_follows_what_a_script_reads) {
   EXPECT_EQ(client.call({"PING"}), "+PONG\r\n");
   writer.call({"MSET", "b", "1"});
   EXPECT_EQ(client.reply(), ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nb\r\n");
+}
+
+TEST_F(LaterVersions, sets_of_integers_intersect_at_each_width) {
+  const std::vector<std::string> widths{"1", "40000", "5000000000"};
+  for (const std::string& wide : widths) {
+    for (const std::string& other : widths) {
+      SCOPED_TRACE(wide + ' ' + other);
+      expect_replies({
+          {{"SADD a 3 -7 12 100 " + wide, "SADD b 100 -7 4 " + other},
+           "SINTERSTORE c a b",
+           wide == other ? ":3" : ":2"},
+          {{"SADD a 3 -7 12 100 " + wide, "SADD b 100 -7 4 " + other},
+           "SINTER b a",
+           wide == other ? (wide == "1" ? "*3 -7 1 100" : "*3 -7 100 " + wide) : "*2 -7 100"},
+          {{"SADD a 3 -7 12 100 " + wide, "SADD b 100 -7 4 " + other}, "SINTERCARD 2 a b LIMIT 1", ":1"},
+      });
+    }
+  }
+  expect_replies(
+      {{{"SADD a 1 2"}, "SINTER a nothing", "*0"}, {{"SADD a 1 2", "SADD b x 2"}, "SINTER a b", "*1 2"}});
+}
+
+TEST_F(LaterVersions, sets_of_integers_intersect_as_sorted_rows) {
+  std::uint32_t state = 53;
+  const auto random = [&state](std::uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 8) % below;
+  };
+  for (int round = 0; round < 50; ++round) {
+    say("FLUSHALL");
+    std::set<int> rows[2];
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t size = 1 + random(i == 0 ? 8 : 300);
+      while (rows[i].size() < size) rows[i].insert(static_cast<int>(random(400)) - 100);
+      std::string line = i == 0 ? "SADD a" : "SADD b";
+      for (const int number : rows[i]) line += ' ' + std::to_string(number);
+      say(line);
+    }
+    std::vector<int> common;
+    std::ranges::set_intersection(rows[0], rows[1], std::back_inserter(common));
+    std::string wanted = "*" + std::to_string(common.size());
+    for (const int number : common) wanted += ' ' + std::to_string(number);
+    EXPECT_EQ(say("SINTER a b"), wanted) << "round " << round;
+  }
 }
 
 }  // namespace
