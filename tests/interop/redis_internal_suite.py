@@ -15,13 +15,14 @@ run, also with fewer, and so does one of which no test passes. Exit status 0: al
 import argparse
 import os
 import pathlib
-import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import tomllib
+
+from suite_output import read_results
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
@@ -69,15 +70,10 @@ def run(folder, name, skip, options):
         output, whole = ended.stdout, True
     except subprocess.TimeoutExpired as late:
         output, whole = (late.stdout or b"").decode(errors="replace"), False
-    plain = re.sub(r"\x1b\[[\d;]*m", "", output)
-    # What failed is listed again at the end.
-    during = plain.split("The End")[0]
-    passed = len(re.findall(r"^\[ok\]: ", during, re.M))
-    failed = re.findall(r"^\[err\]: (.*?)(?: in tests/\S+)?$", during, re.M)
-    stopped = re.findall(r"^\[exception\]: (.*)$", during, re.M)
+    passed, failed, interruptions = read_results(output)
     if not passed:
-        print(plain[-2000:])
-    return passed, failed + stopped, whole and passed and not stopped
+        print(output[-2000:])
+    return passed, failed, whole and passed and not interruptions
 
 
 def main():
