@@ -249,7 +249,7 @@ void Client::refuse(const std::string& protocol_error) {
 }
 
 void Client::drained() {
-  over_soft_limit_since_ms = 0;
+  traffic.over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
   if (half_closed_ && !behind() && !owed_by_gateway(server_, *this)) return close();
   if (replica != nullptr) host_.replica_drained(*this);

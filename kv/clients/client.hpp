@@ -77,6 +77,7 @@ struct ReportedProgram {
 // Since the client connected. A command counts when it has run, a blocking one when its wait is over.
 struct Traffic {
   std::uint64_t bytes_in = 0, bytes_out = 0, commands = 0;
+  std::int64_t over_soft_limit_since_ms = 0;  // of what is to be sent; 0: not over it
 };
 
 // How much one client may make the server hold before it reads its replies.
@@ -189,7 +190,6 @@ class Client final : public Session {
   const Command* last_command = nullptr;
   std::int64_t created_ms = 0;
   std::int64_t active_ms = 0;
-  std::int64_t over_soft_limit_since_ms = 0;  // 0: not over the limit
 
   bool is_replica() const { return replica != nullptr && replica->follows(); }
   // In RESP2 a subscriber may only manage its subscriptions.

@@ -57,11 +57,12 @@ void OutputLimits::limit_unread(Client& client) {
   if (limit(client)) return;
   const OutputLimit& most = limit_of(client);
   if (most.soft_bytes == 0 || client.output.size() <= static_cast<std::size_t>(most.soft_bytes)) {
-    client.over_soft_limit_since_ms = 0;
+    client.traffic.over_soft_limit_since_ms = 0;
     return;
   }
-  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = server_.steady_ms;
-  const std::int64_t due = client.over_soft_limit_since_ms + most.soft_s * 1000;
+  if (client.traffic.over_soft_limit_since_ms == 0)
+    client.traffic.over_soft_limit_since_ms = server_.steady_ms;
+  const std::int64_t due = client.traffic.over_soft_limit_since_ms + most.soft_s * 1000;
   if (server_.steady_ms > due) return close(client);
   // Look at the client again even if nothing more is sent to it.
   if (due_ms_ == 0 || due + 1 < due_ms_) due_ms_ = due + 1;
@@ -73,7 +74,7 @@ void OutputLimits::close_slow_readers() {
   due_ms_ = 0;
   std::vector<Client*> slow;
   for (const auto& [id, client] : server_.clients) {
-    if (client->over_soft_limit_since_ms != 0) slow.push_back(client.get());
+    if (client->traffic.over_soft_limit_since_ms != 0) slow.push_back(client.get());
   }
   for (Client* client : slow) limit_unread(*client);
 }

@@ -232,11 +232,8 @@ const std::array specs{
         "loglevel", ChoiceSetting{&S::loglevel, levels}, run, {}, "debug, verbose, notice, warning (notice)"},
     SettingSpec{"pidfile", TextSetting{&S::pidfile}, start, {}, "file for the process id"},
     SettingSpec{"dir", TextSetting{&S::dir}, guarded, {}, "working directory; relative paths start there"},
-    SettingSpec{"daemonize",
-                BoolSetting{&S::daemonize},
-                start,
-                {},
-                "go into the background once it listens: yes, no (no)"},
+    SettingSpec{
+        "daemonize", BoolSetting{&S::daemonize}, start, {}, "run in the background once it listens (no)"},
     SettingSpec{"server-cpulist", WordsSetting{&S::server_cpulist, cpu_line}, start, "server_cpulist",
                 "CPUs that the server runs on, such as 0-2,4 (as the system chooses)"},
     SettingSpec{"bio-cpulist", WordsSetting{&S::bio_cpulist, cpu_line}, start, "bio_cpulist",

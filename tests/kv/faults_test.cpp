@@ -115,7 +115,9 @@ TEST(Faults, subscriber_over_its_soft_limit_is_closed_in_time_though_nothing_mor
   speaker.call({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 1mb 10"});
   WireClient deaf = server.connect();
   deaf.call({"SUBSCRIBE", "ch"});
-  const auto over = [](Server& s) { return s.clients.rbegin()->second->over_soft_limit_since_ms != 0; };
+  const auto over = [](Server& s) {
+    return s.clients.rbegin()->second->traffic.over_soft_limit_since_ms != 0;
+  };
   while (!server.run(over)) speaker.call({"PUBLISH", "ch", std::string(100'000, 'm')});
   const auto after = [&](int ms) {
     server.advance_ms(ms);

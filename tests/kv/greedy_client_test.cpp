@@ -98,9 +98,9 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
     std::int64_t since_ms = 0;
     int unchanged = 0;
     run_until(io, [&] {
-      const std::int64_t now_since_ms =
-          !not_read_from(server) ? 0
-                                 : server.run([](Server& s) { return newest(s).over_soft_limit_since_ms; });
+      const std::int64_t now_since_ms = !not_read_from(server) ? 0 : server.run([](Server& s) {
+        return newest(s).traffic.over_soft_limit_since_ms;
+      });
       unchanged = now_since_ms != 0 && now_since_ms == since_ms ? unchanged + 1 : 0;
       since_ms = now_since_ms;
       return unchanged == 200;
