@@ -24,6 +24,7 @@ import page_blocks  # noqa: E402  which lines of a page are a block, and of what
 MENU = [
     {"Start": "README.md"},
     {"Guides": [{"Verbs programs": "docs/verbs.md"}, {"Checking them": "docs/check.md"}, {"Failing on purpose": "docs/faults.md"},
+                {"What programs do then": "docs/faults-of-programs.md"},
                 {"Several hosts": "docs/fabric.md"}, {"Virtual time": "docs/twin.md"}, {"TCP programs": "docs/sockets.md"},
                 {"Redis": "docs/server.md"}, {"RPC": "docs/rpc.md"}, {"Tensors": "docs/tensors.md"}, {"NCCL": "docs/nccl.md"},
                 {"Lossless networks": "docs/lossless.md"}]},
