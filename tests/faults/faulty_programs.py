@@ -110,6 +110,12 @@ class FaultyPrograms(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("'pns' is no condition; did you mean 'psn'?", done.stderr)
 
+    def test_link_that_flaps_often_leaves_nothing_hanging(self):
+        flaps = "; ".join(f"down from={1500 + 300 * flap}ms until={1600 + 300 * flap}ms" for flap in range(3))
+        done = self.run_pair(["--fault", flaps], "ib_write_bw", "-x", "0", "-D", "3", "-s", "4096", "-u", "18")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("3 of 3 faults fired", done.stderr)
+
     def test_refused_calls_are_said_by_the_program(self):
         rows = [("refuse ENOMEM call=ibv_reg_mr", "Couldn't register MR", "ibv_reg_mr 1"),
                 ("refuse ENOMEM call=ibv_create_qp", "Couldn't create QP", "ibv_create_qp 1"),
