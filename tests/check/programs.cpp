@@ -336,6 +336,26 @@ constexpr Program freed_while_registered = [](Side side) {
   std::free(memory);  // freed-while-registered
 };
 
+// A piece of memory that is registered as a whole goes back to the allocator that has it.
+constexpr Program frees_a_piece_of_a_region = [](Side) {
+  const auto two = pair();
+  char* const memory = static_cast<char*>(std::malloc(64));
+  const auto page = reinterpret_cast<std::uintptr_t>(memory) & ~std::uintptr_t{4095};
+  ibv_mr* const other = two->register_memory(reinterpret_cast<void*>(page), 8192);
+  std::free(memory);
+  two->give_up(other);
+  ibv_dereg_mr(other);
+};
+
+// An allocator that gives memory back to the system calls munmap() while it holds its locks.
+constexpr Program allocator_unmaps = [](Side) {
+  const auto two = pair();
+  for (int i = 0; i < 64; ++i) {
+    void* volatile memory = std::malloc(8u << 20);
+    std::free(memory);
+  }
+};
+
 // Takes one event of the CQ of `two`.
 void take_event(Pair& two) {
   ibv_req_notify_cq(two.cq, 0);
@@ -426,6 +446,8 @@ constexpr Row rows[] = {
     {"region-in-use", region_in_use},
     {"freed-in-flight", freed_in_flight},
     {"freed-while-registered", freed_while_registered},
+    {"frees-a-piece-of-a-region", frees_a_piece_of_a_region},
+    {"allocator-unmaps", allocator_unmaps},
     {"event-not-acknowledged", event_not_acknowledged},
     {"acknowledged-too-many", acknowledged_too_many},
     {"slept-on-completion", slept_on_completion},

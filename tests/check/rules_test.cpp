@@ -127,6 +127,32 @@ TEST(CheckRules, each_has_a_wrong_program) {
         << rule.name;
 }
 
+TEST(CheckAllocator, may_have_all_of_its_memory_registered) {
+  const Ended ended = run_checked(CHECK_PROGRAMS, "frees-a-piece-of-a-region right");
+  EXPECT_TRUE(ended.names("weir check: 0 errors, 0 risks, 0 notes;")) << ended.printed;
+}
+
+#ifdef CHECK_PROGRAMS_OF_JEMALLOC
+// With these settings jemalloc unmaps what is freed at once, with its locks held.
+Ended run_with_jemalloc(const std::string& words) {
+  return run_checked(CHECK_PROGRAMS_OF_JEMALLOC, words,
+                     "MALLOC_CONF=retain:false,dirty_decay_ms:0,muzzy_decay_ms:0 timeout 60");
+}
+
+TEST(CheckOtherAllocator, unmaps_memory_unseen) {
+  const Ended ended = run_with_jemalloc("allocator-unmaps right");
+  EXPECT_TRUE(ended.names("weir check: 0 errors, 0 risks, 0 notes;")) << ended.printed;
+  EXPECT_EQ(ended.status, 0) << ended.printed;
+}
+
+TEST(CheckOtherAllocator, has_its_frees_checked) {
+  const Ended ended = run_with_jemalloc("freed-in-flight wrong");
+  EXPECT_TRUE(ended.names(": weir: freed-in-flight: ")) << ended.printed;
+  EXPECT_TRUE(ended.names(place_of("freed-in-flight"))) << ended.printed;
+  EXPECT_EQ(ended.status, 66) << ended.printed;
+}
+#endif
+
 TEST(CheckReport, is_printed_once_for_a_place) {
   const Ended ended = run_checked(CHECK_PROGRAMS, "receive-queue-full wrong");
   EXPECT_TRUE(ended.names("1 repetition not shown")) << ended.printed;

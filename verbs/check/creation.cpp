@@ -1,5 +1,6 @@
 #include "verbs/check/creation.hpp"
 
+#include "verbs/check/next_calls.hpp"
 #include "verbs/check/work.hpp"
 
 namespace weir::check {
@@ -41,6 +42,7 @@ void shared_receive_queue_created(ibv_srq* srq, void* caller) {
 
 void region_created(ibv_mr* mr, std::uint64_t iova, unsigned access, void* caller) {
   object_created(mr, Kind::region, {mr->pd}, caller, mr->lkey);
+  note_allocator();
   objects().registered({.lkey = mr->lkey,
                         .rkey = mr->rkey,
                         .addr = access & IBV_ACCESS_ZERO_BASED ? 0 : iova,

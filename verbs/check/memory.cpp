@@ -1,5 +1,7 @@
 // Memory that goes back to the system or to the allocator while the NIC may write there, or is registered,
 // which registration caches do on purpose.
+#include <string_view>
+
 #include "verbs/check/checks.hpp"
 #include "verbs/check/findings.hpp"
 #include "verbs/check/names.hpp"
@@ -44,12 +46,17 @@ std::optional<CallSite> posted_into(std::uint64_t begin, std::uint64_t bytes, st
 }  // namespace
 
 void about_to_free(const void* memory, std::size_t bytes, const char* call) {
+  const bool unmaps = std::string_view(call) == "munmap";
   const auto begin = reinterpret_cast<std::uint64_t>(memory);
   const auto region = objects().region_at(begin, bytes);
   if (!region) return;
   std::string request;
   const auto posted_at = posted_into(begin, bytes, request);
   const bool in_flight = posted_at.has_value();
+  // Where the region goes on behind the block, the memory of an allocator is registered, and a piece of it
+  // only changes hands.
+  const bool is_all = region->base >= begin && region->base + region->length <= begin + bytes;
+  if (!in_flight && !is_all && !unmaps) return;
   Report report(in_flight ? Rule::freed_in_flight : Rule::freed_while_registered,
                 std::string(call) + "() takes memory that " +
                     (in_flight ? "a work request that is not complete names" : "is registered"),

@@ -24,6 +24,10 @@ const ContextCalls* next_of(const ibv_context*);
 void check_context(ibv_context*);
 void uncheck_context(const ibv_context*);
 
+// Before the first region is on record, and never from within the program's allocator: finds that allocator,
+// whose own munmap() the checker leaves alone (memory_calls.cpp). Any thread.
+void note_allocator();
+
 }  // namespace weir::check
 
 // Declares `call`, the function of that name behind ours, looked up once.

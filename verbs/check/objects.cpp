@@ -1,8 +1,16 @@
 #include "verbs/check/objects.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace weir::check {
+namespace {
+
+constinit std::atomic<bool> any_region = false;
+
+}  // namespace
+
+bool has_regions() { return any_region.load(std::memory_order_relaxed); }
 
 const char* name_of(Kind kind) {
   constexpr const char* names[] = {
@@ -59,7 +67,7 @@ void Objects::registered(const Region& region) {
   const std::lock_guard lock(mutex_);
   regions_[region.lkey] = region;
   by_base_.emplace(region.base, region.lkey);
-  has_regions_.store(true, std::memory_order_relaxed);
+  any_region.store(true, std::memory_order_relaxed);
   longest_region_ = std::max(longest_region_, region.length);
 }
 
@@ -103,7 +111,7 @@ void Objects::forget_all() {
   regions_.clear();
   gone_regions_.clear();
   by_base_.clear();
-  has_regions_.store(false, std::memory_order_relaxed);
+  any_region.store(false, std::memory_order_relaxed);
 }
 
 Objects& objects() {

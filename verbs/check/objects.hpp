@@ -6,7 +6,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -63,9 +62,6 @@ class Objects {
   // A live region that overlaps that memory.
   std::optional<Region> region_at(std::uint64_t base, std::uint64_t length) const;
 
-  // False until the first: cheap, for calls that have nothing to do with verbs.
-  bool has_regions() const { return has_regions_.load(std::memory_order_relaxed); }
-
   void forget_all();
 
  private:
@@ -82,9 +78,12 @@ class Objects {
   std::deque<Region> gone_regions_;
   std::multimap<std::uint64_t, std::uint32_t> by_base_;  // of the live regions
   std::uint64_t longest_region_ = 0;
-  std::atomic<bool> has_regions_{false};
 };
 
 Objects& objects();
+
+// False until the first: cheap, and asked before objects() exist, by calls that have nothing to do with
+// verbs.
+bool has_regions();
 
 }  // namespace weir::check
