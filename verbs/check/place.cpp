@@ -181,6 +181,10 @@ Place place_here() {
   std::array<void*, 2 * Place::max_frames> all{};
   const int count = ::backtrace(all.data(), static_cast<int>(all.size()));
   int first = 0;
+  // AddressSanitizer stands in front of backtrace(), so that its frame is the first.
+  while (first + 1 < count && !is_checker(all[static_cast<std::size_t>(first)]) &&
+         is_checker(all[static_cast<std::size_t>(first + 1)]))
+    ++first;
   while (first < count && is_checker(all[static_cast<std::size_t>(first)])) ++first;
   int last = first;
   while (last < count && is_of_rdma_libraries(all[static_cast<std::size_t>(last)])) ++last;

@@ -102,6 +102,9 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.has_faults() && !launch.json.empty())
     ::setenv("WEIR_FAULTS_JSON", fs::absolute(launch.json).c_str(), 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  // A program that was built with AddressSanitizer ends at once if a library comes before the sanitizer's.
+  // Ours do without that order. What the user has set behind it counts.
+  ::setenv("ASAN_OPTIONS", in_front("verify_asan_link_order=0", std::getenv("ASAN_OPTIONS")).c_str(), 1);
   const auto preload = [&](const char* name) {
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
   };

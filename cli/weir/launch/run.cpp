@@ -100,7 +100,8 @@ Sets these variables: LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another L
 finds Weir's libraries too, to show the files about RDMA devices in /sys and /dev that programs read besides verbs,
 and for --share-memory, --sockets, --rsockets and --check; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU, WEIR_NO_PROCESS_VM,
 WEIR_PACKETS, WEIR_CARRIER, WEIR_SPIN, WEIR_FAULTS, WEIR_FAULT, WEIR_FAULTS_JSON, WEIR_CHECK* and WEIR_WEAK from the
-options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+options above; ASAN_OPTIONS, so that programs built with AddressSanitizer start; and WEIR_RDMA_PROVIDER=weir for
+Weir's own programs.
 )";
 
 }  // namespace
