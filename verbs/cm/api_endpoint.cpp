@@ -56,7 +56,7 @@ int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init
 
 void rdma_destroy_ep(rdma_cm_id* id) {
   if (id->qp != nullptr) rdma_destroy_qp(id);
-  if (id->srq != nullptr && !Id::of(id).srq_borrowed) rdma_destroy_srq(id);
+  if (id->srq != nullptr && Id::of(id).srq_is != Id::Srq::borrowed) rdma_destroy_srq(id);
   rdma_destroy_id(id);
 }
 

@@ -45,8 +45,9 @@ struct Id : rdma_cm_id {
   }
   void set_device(const Devices::Place& found);
 
-  bool srq_borrowed = false;  // a request shares its listener's receive queue
-  bool synchronous = false;   // owns its channel, and calls wait for their event
+  // A request shares its listener's SRQ. An XRC SRQ may complete into `recv_cq`, which was made for that.
+  enum class Srq : std::uint8_t { own, borrowed, completes_into_recv_cq } srq_is = Srq::own;
+  bool synchronous = false;  // owns its channel, and calls wait for their event
   Stage stage = Stage::unbound;
   Endpoint local, remote;
   std::optional<Devices::Place> place;

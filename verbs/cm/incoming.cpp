@@ -306,7 +306,7 @@ Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const l
   made->ps = listener.ps;
   made->qp_type = listener.qp_type;
   made->srq = listener.srq;
-  made->srq_borrowed = true;
+  made->srq_is = Id::Srq::borrowed;
   made->type_of_service = listener.type_of_service;
   made->stage = Stage::passive;
   made->state = message.type == MessageType::sidr_req ? State::sidr_received : State::req_received;

@@ -92,8 +92,10 @@ void destroy_completion_queue(ibv_comp_channel*& channel, ibv_cq*& cq) {
   channel = nullptr;
 }
 
+// The CQs that were made for the identifier, as far as nothing of it uses them any more: an XRC SRQ completes
+// into the receive CQ, and may outlive the queue pair.
 void destroy_own_queues(Id& id) {
-  destroy_completion_queue(id.recv_cq_channel, id.recv_cq);
+  if (id.srq_is != Id::Srq::completes_into_recv_cq) destroy_completion_queue(id.recv_cq_channel, id.recv_cq);
   destroy_completion_queue(id.send_cq_channel, id.send_cq);
 }
 
@@ -102,7 +104,7 @@ int make_own_queues(Id& id, const ibv_qp_init_attr_ex& attr) {
   if (attr.send_cq == nullptr && attr.cap.max_send_wr > 0) {
     error = make_completion_queue(id, attr.cap.max_send_wr, id.send_cq_channel, id.send_cq);
   }
-  if (error == 0 && attr.recv_cq == nullptr && attr.cap.max_recv_wr > 0) {
+  if (error == 0 && attr.recv_cq == nullptr && id.recv_cq == nullptr && attr.cap.max_recv_wr > 0) {
     error = make_completion_queue(id, attr.cap.max_recv_wr, id.recv_cq_channel, id.recv_cq);
   }
   if (error != 0) destroy_own_queues(id);
@@ -195,6 +197,7 @@ int complete_xrc(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
       if (error != 0) return error;
     }
     attr.cq = id.recv_cq;
+    id.srq_is = Id::Srq::completes_into_recv_cq;
   }
   attr.comp_mask |= IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   return 0;
@@ -207,6 +210,7 @@ int create_receive_queue(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
   ibv_pd* pd = (attr.comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0 ? attr.pd : nullptr;
   if (const int error = choose_pd(id, devices, pd); error != 0) return error;
   const bool basic = (attr.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr.srq_type == IBV_SRQT_BASIC;
+  id.srq_is = Id::Srq::own;
   if (basic) {
     ibv_srq_init_attr base{attr.srq_context, attr.attr};
     id.srq = ibv_create_srq(pd, &base);
@@ -216,8 +220,12 @@ int create_receive_queue(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
     if (const int error = complete_xrc(id, devices, attr); error != 0) return error;
     id.srq = ibv_create_srq_ex(id.verbs, &attr);
   }
-  if (id.srq == nullptr) return last_error();
-  id.srq_borrowed = false;
+  if (id.srq == nullptr) {
+    const int error = last_error();
+    id.srq_is = Id::Srq::own;
+    if (id.qp == nullptr) destroy_own_queues(id);
+    return error;
+  }
   id.pd = pd;
   return 0;
 }
@@ -225,6 +233,8 @@ int create_receive_queue(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
 void destroy_receive_queue(Id& id) {
   if (id.srq != nullptr) ibv_destroy_srq(id.srq);
   id.srq = nullptr;
+  id.srq_is = Id::Srq::own;
+  if (id.qp == nullptr) destroy_own_queues(id);
 }
 
 int make_ready(Id& id) {
