@@ -58,7 +58,8 @@ bool Requester::park(Park why) {
   }
   if (why == Park::late) return false;  // the mover kicks late initiators, and so does a timer
   if (why == Park::contended) {         // the lock's holder does not know that we wait
-    if (const auto at_ns = pauses_.next(now_ns)) qp_.nic.host.wake_at(*at_ns);
+    qp_.whole.note_parked();
+    if (const auto at_ns = pauses_.next(qp_.nic.host.now_ns())) qp_.nic.host.wake_at(*at_ns);
     return false;
   }
   if (announced_ || !target_.connected()) return false;
@@ -77,8 +78,8 @@ void Requester::begin_park(Park why, SendWqe& wqe, std::uint64_t now_ns,
                        target_.target_min_rnr_timer());
   pauses_.begin(now_ns);
   announced_ = false;
+  qp_.whole.note_parked();  // before its timer, which else could come in vain
   if (budget_ns) qp_.nic.host.wake_at(now_ns + *budget_ns);
-  qp_.whole.note_parked();
 }
 
 // The next datagrams wait behind it, because completions come in order; the posting thread does not. True:
@@ -102,8 +103,9 @@ bool Requester::must_wait_its_turn() {
     execute_weakly();
     return true;
   }
-  if (std::exchange(parked_, Park::paced) == Park::none) qp_.whole.note_parked();
-  if (const auto at_ns = pauses_.at(due_ns)) qp_.nic.host.wake_at(*at_ns);
+  parked_ = Park::paced;
+  qp_.whole.note_parked();
+  if (const auto at_ns = pauses_.at(due_ns, qp_.nic.host.now_ns())) qp_.nic.host.wake_at(*at_ns);
   return true;
 }
 

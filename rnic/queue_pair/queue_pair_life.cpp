@@ -208,7 +208,6 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   }
   flush_waits_for_ = hazard;
   flush_pauses_.begin(nic_.host().now_ns());
-  nic_.note_parked(*this);
   pause_flush();
 }
 
@@ -225,6 +224,7 @@ bool QueuePair::flush_receives_once_left() {
 }
 
 void QueuePair::pause_flush() {
+  nic_.note_parked(*this);
   if (const auto at_ns = flush_pauses_.next(nic_.host().now_ns())) nic_.host().wake_at(*at_ns);
 }
 

@@ -94,6 +94,8 @@ class Nic final : public HostPort {
   std::size_t management_asked = 0, passing_on_asked = 0;
   // The messages that found a receive withheld.
   std::vector<std::uint32_t> withheld;
+  // Runs behind the next look at the clock, or the next timer that is set; once. What other threads do there.
+  std::function<void()> behind_clock, behind_timer;
   // Grows with the work that it does for queue pairs.
   std::atomic<std::uint64_t> clock_reads = 0;
   // On-demand memory that is missing; by default none is missing.
@@ -134,6 +136,8 @@ class Host {
   bool pump();
   // Moves the clock, running the deadlines on the way.
   void advance(std::uint64_t ns);
+  // The same for deadlines whose timers find nothing that waits for them.
+  void advance_in_vain(std::uint64_t ns);
   std::uint64_t now_ns() const { return now_ns_; }
 
   // Called before a copy through Peer::write or Peer::read; may block. Anything but `done` is its outcome

@@ -131,6 +131,18 @@ TEST_F(RateLimits, a_queue_that_only_waits_for_its_turn_has_drained) {
   EXPECT_EQ(done(), 2u);
 }
 
+TEST_F(RateLimits, a_timer_that_comes_while_a_poll_retries_is_not_lost) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  write(0, 3);
+  EXPECT_EQ(done(), 2u) << "the third waits, and its timer is set";
+  // The poll takes the queue from the list of those that wait, and looks at the clock just before it is due.
+  host.advance(100 * us - 1);
+  a_nic.behind_clock = [&] { host.advance_in_vain(1); };
+  EXPECT_EQ(done(), 0u);
+  host.advance(long_ago);
+  EXPECT_EQ(done(), 1u);
+}
+
 TEST_F(RateLimits, waiting_for_ones_turn_is_no_retry) {
   limit({.kbps = byte_a_us, .burst_bytes = 100});
   write(0, 10);

@@ -53,6 +53,15 @@ TEST_F(Errors, rnr_retry_0_fails_at_once) {
   EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::rnr_retry_exc_err));
 }
 
+TEST_F(Errors, a_patience_that_ends_at_once_is_seen_to_end) {
+  connect_pair({.rnr_retry = 1}, {.min_rnr_timer = timer_640_us});
+  Memory from(a_nic, 64);
+  a_nic.behind_timer = [&] { host.advance(timer_ns); };  // while the posting thread is still on its way
+  ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+  host.advance(timer_ns);
+  EXPECT_TRUE(completed(Endpoint::poll(a->send_cq()), 1, WcStatus::rnr_retry_exc_err));
+}
+
 TEST_F(Errors, rnr_retry_7_waits_for_ever) {
   connect_pair({.rnr_retry = 7}, {.min_rnr_timer = 1});
   Memory from(a_nic, 64), to(b_nic, 64);
