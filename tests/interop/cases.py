@@ -3,6 +3,7 @@ import platform
 
 from between_hosts_cases import between_hosts
 from carrier_cases import carriers
+from checked_cases import checked
 from case import Case
 from cover import with_the_rest_slow
 from framework_cases import FRAMEWORKS
@@ -347,6 +348,6 @@ QPERF = [
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *QPERF, *KILLED]
-CASES += [*unfriendly(CASES), *between_hosts(CASES), *carriers(CASES), *two_users(CASES), *weak(CASES)]
+CASES += [*unfriendly(CASES), *between_hosts(CASES), *carriers(CASES), *two_users(CASES), *weak(CASES), *checked(CASES)]
 SHORT = [case for case in CASES if case.label != "slow"]
 CASES = with_the_rest_slow(CASES)

@@ -16,6 +16,8 @@ SELECTION = [
     "ib_atomic_bw.both_ways_queue_pairs_16", "killed.ib_write_bw.client", "killed.ib_send_bw.server",
 ]
 SEEDS = range(1, 21)
+# It counts completed sends, so that up to one send of each queue pair is posted beyond those that its peer waits for; the peer may have ended.
+KNOWN = {"ibv_srq_pingpong": {"transport retry counter exceeded": "ibv_srq_pingpong posts more sends than its peer waits for"}}
 
 
 def weak(cases):
@@ -25,4 +27,5 @@ def weak(cases):
             case = by_name[name]
             short = seed == SEEDS[0] and name in SHORT
             yield dataclasses.replace(case, name=f"weak_{seed}.{name}", label=case.label if short else "slow",
-                                      options=[*case.options, f"--weak={seed}"], limit_s=2 * case.limit_s)
+                                      options=[*case.options, f"--weak={seed}"], limit_s=2 * case.limit_s,
+                                      known={**case.known, **KNOWN.get(name.split(".")[0], {})})
