@@ -36,7 +36,7 @@ namespace {
 int packets_descriptor = -1;
 
 bool blocks(int descriptor) {
-  const int flags = ::fcntl(descriptor, F_GETFL);
+  const int flags = WEIR_NEXT(fcntl)(descriptor, F_GETFL);
   return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 

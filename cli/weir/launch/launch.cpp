@@ -113,13 +113,17 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   preload(verbs_library);
   preload(cm_library);
   if (readable(libraries + view_library)) preload(view_library);  // most programs work without it
-  // A library of sockets waits by rules of its own; without this one programs work, and sleep.
-  if (!launch.rsockets && !launch.sockets && launch.spin != "0" && readable(libraries + look_library))
+  // A library of sockets waits by rules of its own; without this one programs work, and sleep. In virtual
+  // time a look costs what a sleep does.
+  const bool in_virtual_time = std::getenv("WEIR_TWIN") != nullptr;  // a program of `weir fabric run`
+  if (!in_virtual_time && !launch.rsockets && !launch.sockets && launch.spin != "0" &&
+      readable(libraries + look_library))
     preload(look_library);
+  // Behind the libraries of sockets, so that what these ask of the kernel is controlled, too.
+  if (in_virtual_time) preload(twin_library);
   if (launch.rsockets) preload(rsocket_library);
   if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
-  if (std::getenv("WEIR_TWIN") != nullptr) preload(twin_library);  // a program of `weir fabric run`
   if (!launch.check) return;
   ::setenv("WEIR_CHECK", launch.check_words.empty() ? "on" : launch.check_words.c_str(), 1);
   for (const auto& [name, file] : {std::pair{"WEIR_CHECK_JSON", &launch.json},
