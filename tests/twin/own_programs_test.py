@@ -96,12 +96,50 @@ class Scenarios:
                 "".join(program(host, f"{python} {json.dumps(peer)} {host}".replace("\\n", "\n"), "100ms") for host in ("h2", "h3")))
 
 
+    def sockets(self):
+        """TCP programs whose connections change to RDMA between hosts: an echo that selects, and clients that send ahead and end one half."""
+        run = f"{self.bin}/weir run --sockets --sockets-peers 10.0.0.0/8 -- {sys.executable} -c"
+        serve = ("import selectors, socket\n"
+                 "chosen, ends = selectors.DefaultSelector(), 0\n"
+                 "listener = socket.create_server(('0.0.0.0', 7900)); chosen.register(listener, selectors.EVENT_READ)\n"
+                 "while ends < 6:\n"
+                 "  for key, events in chosen.select():\n"
+                 "    if key.fileobj is listener:\n"
+                 "      peer = listener.accept()[0]; peer.setblocking(False); chosen.register(peer, selectors.EVENT_READ, bytearray()); continue\n"
+                 "    peer, held = key.fileobj, key.data\n"
+                 "    if events & selectors.EVENT_READ:\n"
+                 "      some = peer.recv(30000); held += some\n"
+                 "      if not some: peer.setblocking(True); peer.sendall(held); chosen.unregister(peer); peer.close(); ends += 1; continue\n"
+                 "    if held:\n"
+                 "      try: del held[:peer.send(held)]\n"
+                 "      except BlockingIOError: pass\n"
+                 "    chosen.modify(peer, selectors.EVENT_READ | (selectors.EVENT_WRITE if held else 0), held)\n")
+        ask = ("import random, socket, threading, time\n"
+               "def talk(number):\n"
+               "  numbers, sent, heard = random.Random(number), bytearray(), bytearray()\n"
+               "  with socket.create_connection(('h1', 7900)) as peer:\n"
+               "    for turn in range(60):\n"
+               "      some = numbers.randbytes(numbers.choice((1, 40, 700, 9000))); peer.sendall(some); sent += some\n"
+               "      while len(heard) < len(sent) - numbers.choice((0, 0, 5000)): heard += peer.recv(20000) or exit('ended early')\n"
+               "      if turn % 3 == 0: time.sleep(.005)\n"
+               "    peer.shutdown(socket.SHUT_WR)\n"
+               "    while some := peer.recv(20000): heard += some\n"
+               "  same[number] = heard == sent\n"
+               "same = {}\n"
+               "talks = [threading.Thread(target=talk, args=(number,)) for number in range(3)]\n"
+               "[each.start() for each in talks]; [each.join() for each in talks]\n"
+               "assert same == {0: True, 1: True, 2: True}, same\n")
+        return (network("h1", "h2", "h3") + loss("h2", 0.02, "0ms", "60s") + loss("h3", 0.02, "0ms", "60s") + link_failure("h1", "150ms", "230ms") +
+                program("h1", f"exec {run} {json.dumps(serve)}".replace("\\n", "\n"), "0ms") +
+                "".join(program(host, f"exec {run} {json.dumps(ask)}".replace("\\n", "\n"), "100ms") for host in ("h2", "h3")))
+
+
 def has_numpy(interpreter):
     return os.path.exists(interpreter) and subprocess.run([interpreter, "-c", "import numpy"], capture_output=True).returncode == 0
 
 
 def names():
-    return ["replication", "rpc", "tensors"]
+    return ["replication", "rpc", "tensors", "sockets"]
 
 
 def run(weir, name, seeds, out):

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+import own_programs_test
 from virtual_time_test import SKIPPED, WEIR, pair, run, scenario
 
 BIN = os.path.dirname(WEIR)
@@ -319,7 +320,73 @@ class TwoHosts(unittest.TestCase):
         self.assertIn("GET", out)
 
 
+class Sockets(unittest.TestCase):
+    """TCP programs under `weir run --sockets`, whose connections change to RDMA between hosts."""
+
+    def setUp(self):
+        if not os.path.exists(f"{BIN}/../lib/verbs/libweir_sockets.so"):
+            self.skipTest("no library of sockets")
+        self.under = [WEIR, "run", "--sockets", "--sockets-peers", "10.0.0.0/8", "--"]
+
+    def test_connections_change_to_rdma(self):
+        serve = "import socket; peer = socket.create_server(('', 7900)).accept()[0]\nwhile some := peer.recv(65536): peer.sendall(some)"
+        ask = ("import socket; peer = socket.create_connection(('h1', 7900))\n"
+               "for size in range(300, 9000, 100):\n"
+               "  peer.sendall(bytes(size)); got = 0\n"
+               "  while got < size: got += len(peer.recv(65536))\n"
+               "print('all came back')")
+        out = alike(commands(("h1", self.under + python(serve)), ("h2", self.under + python(ask))))
+        self.assertIn("all came back", out)
+        self.assertRegex(out, r" [1-9]\d{2,} packets delivered")
+
+    def test_redis_answers_by_rdma(self):
+        if shutil.which("redis-server") is None:
+            self.skipTest("no Redis")
+        serve = self.under + ["redis-server", "--save", "", "--protected-mode", "no", "--bind", "0.0.0.0", "--logfile", "/dev/null"]
+        ask = self.under + ["sh", "-ec", "redis-cli -h h1 set key value; redis-benchmark -h h1 -t get -n 300 -c 4 -q >/dev/null; redis-cli -h h1 get key; "
+                                         "redis-cli -h h1 shutdown nosave"]
+        out = alike(commands(("h1", serve), ("h2", ask, 'start = "500ms"'), more='[[loss]]\nhost = "h2"\nrate = 0.01\n'))
+        self.assertIn("OK\nvalue\n", out)
+        self.assertRegex(out, r" [1-9]\d{2,} packets delivered")
+
+    def test_threads_that_poll_in_turn_come_to_an_end(self):
+        # Two threads poll one queue under one mutex, each woken because the other ran.
+        with tempfile.TemporaryDirectory(prefix="weir-twin-test-") as folder:
+            text = own_programs_test.Scenarios(BIN, folder).sockets()
+        out = run(text.replace("exec ", "export WEIR_SOCKETS_SPIN=50; exec "))
+        self.assertEqual(out.count("exit status 0"), 3, out)
+
+
 class OthersPrograms(unittest.TestCase):
+    def test_nccl_plugin_carries_what_ranks_send(self):
+        plugin, peer = f"{BIN}/../lib/libnccl-net-weir.so", f"{BIN}/nccl_test_peer"
+        if not os.path.exists(plugin) or not os.path.exists(peer):
+            self.skipTest("no plugin")
+        meet = {"h1": "socket.create_server(('', 7900)).accept()[0]", "h2": "socket.create_connection(('h1', 7900))"}
+        for version, scenario, loss in (("12", "transfer", 0), ("12", "ring", 0.01), ("12", "threads", 0), ("8", "groups", 0)):
+            with self.subTest(version=version, scenario=scenario, loss=loss):
+                programs = []
+                for host, words in ("h1", [peer, "--first"]), ("h2", [peer]):
+                    code = f"import os, socket, sys; s = {meet[host]}; os.dup2(s.fileno(), 0); os.dup2(s.fileno(), 1); os.execv(sys.argv[1], sys.argv[1:])"
+                    programs.append((host, python(code) + words + [plugin, version, scenario, "20261126"]))
+                out = alike(commands(*programs, more=f'[[loss]]\nhost = "h2"\nrate = {loss}\n' if loss else ""))
+                self.assertEqual(out.count("exit status 0"), 2, out)
+                self.assertRegex(out, r" [1-9]\d{3,} packets delivered")
+
+    def test_valkey_rdma_module_answers(self):
+        server = os.environ.get("WEIR_VALKEY_SERVER", "")
+        module = os.path.join(os.path.dirname(server), "valkey-rdma.so")
+        if not os.path.exists(server) or not os.path.exists(module):
+            self.skipTest("WEIR_VALKEY_SERVER names no valkey-server with its valkey-rdma.so")
+        serve = [server, "--port", "6379", "--save", "", "--protected-mode", "no", "--logfile", "/dev/null", "--loadmodule", module,
+                 "bind=10.77.0.1", "port=6379"]
+        ask = ["sh", "-ec", f"{BIN}/weir-benchmark -h h1 --rdma -t set,get -n 500 -c 4 -q; {BIN}/weir-cli -h h1 shutdown nosave"]
+        for loss in "", '[[loss]]\nhost = "h2"\nrate = 0.01\n':
+            with self.subTest(loss):
+                out = alike(commands(("h1", serve), ("h2", ask, 'start = "200ms"'), more=loss))
+                self.assertIn("GET", out)
+                self.assertEqual(out.count("exit status 0"), 2, out)
+
     def test_open_mpi_runs_on_several_hosts(self):
         program, shell = f"{BIN}/../tests/interop/mpi_exchange", f"{SCENARIOS}/remote_shell.py"
         if shutil.which("mpirun") is None or not os.path.exists(program):

@@ -28,6 +28,9 @@ constexpr unsigned free_looks = 64;
 // descriptors and clocks.
 constexpr unsigned free_polls = 256;
 constexpr Ticks least_clock_read = 25 * ticks_per_ns, most_clock_read = 10'000 * ticks_per_ns;
+// Polls that another thread of the process ended before any time had passed.
+constexpr unsigned free_turns = 16;
+constexpr Ticks shortest_turn = 100 * ticks_per_ns, longest_turn = 10'000 * ticks_per_ns;
 constexpr Ticks shortest_idle = 1'000 * ticks_per_ns, longest_idle = 1'000'000 * ticks_per_ns;
 
 enum class Attached : int { unknown, attaching, yes, no };
@@ -40,6 +43,8 @@ __attribute__((tls_model("initial-exec"))) thread_local ThreadRecord* own = null
 __attribute__((tls_model("initial-exec"))) thread_local bool outside = false;
 __attribute__((tls_model("initial-exec"))) thread_local unsigned clock_reads = 0, looks = 0, polls_left = 0;
 __attribute__((tls_model("initial-exec"))) thread_local Ticks idle = shortest_idle, first_read = 0;
+__attribute__((tls_model("initial-exec"))) thread_local unsigned turns = 0;
+__attribute__((tls_model("initial-exec"))) thread_local Ticks turn_cost = shortest_turn;
 
 long raw(long number, const void* a, long b, long c) {
   long result;
@@ -158,18 +163,28 @@ ThreadRecord* left_by_exec(ProcessRecord& owner) {
 
 // A poll that found nothing takes no time by itself: nothing can change before the wait is over. If it was
 // ended by a signal, or something was written meanwhile, the polls that follow return at once, so that a loop
-// comes to its other exits when there is something behind them.
+// comes to its other exits when there is something behind them. Threads that poll in turn, one because the
+// other ran, must come to an end, too: each turn costs time then.
 void wait_for_completions(bool first) {
-  if (first) idle = shortest_idle;
+  if (first) {
+    idle = shortest_idle;
+    turns = 0;
+    turn_cost = shortest_turn;
+  }
   if (polls_left != 0) {
     --polls_left;
     clock_reads = 0;  // the NIC's own, in each poll
     return;
   }
-  const Ticks until = now() + idle;
+  const Ticks since = now();
+  const Ticks until = since + idle;
   idle = std::min(idle * 2, longest_idle);
   const bool handled = wait_for({.kind = Wait::packets, .deadline = until, .what = "ibv_poll_cq"});
   if (handled || own->written_to != 0) polls_left = free_polls;
+  turns = now() == since ? turns + 1 : 0;
+  if (turns <= free_turns) return;
+  wait_for({.kind = Wait::time, .deadline = since + turn_cost, .what = "ibv_poll_cq"});
+  turn_cost = std::min(turn_cost * 2, longest_turn);
 }
 
 void offer() {
