@@ -193,7 +193,8 @@ std::string report_of(const Scenario& scenario, const sim::Simulation& simulatio
                       .settings = {},
                       .workloads = {},
                       .network = scenario.network.network.get(),
-                      .ports_file = {}};
+                      .ports_file = {},
+                      .program = "weir fabric run"};
   for (const Program& program : scenario.programs)
     title.workloads.push_back(program.name + " on " + program.host);
   return sim::html_report(simulation, sim::summarize(simulation, false), title);

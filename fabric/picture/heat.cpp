@@ -33,7 +33,8 @@ std::string svg(const HeatMap& map) {
     for (const double value : row.values) most = std::max(most, value);
   const double body = row_height * static_cast<double>(map.rows.size());
   Axis x;
-  x.to = std::max(map.x_to, 1e-9);
+  x.from = map.x_from;
+  x.to = std::max(map.x_to, map.x_from + 1e-9);
   x.low = left;
   x.high = width - right;
   Svg svg("heat", width, head + body + bottom, map.title);
@@ -45,7 +46,7 @@ std::string svg(const HeatMap& map) {
   svg.rect("held", width - right - text_width(map.held_name) - 30, 27, 22, 4);
   svg.text("quiet", {width - right, 33}, Anchor::end, map.held_name);
   const auto end_of = [&](std::size_t i) {
-    return x.at(std::min(x.to, i < map.moments.size() ? map.moments[i] : x.to));
+    return x.at(std::clamp(i < map.moments.size() ? map.moments[i] : x.to, x.from, x.to));
   };
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     const auto& row = map.rows[r];
@@ -55,7 +56,7 @@ std::string svg(const HeatMap& map) {
     const auto count = std::min({map.moments.size(), row.values.size(), row.held.size()});
     if (count == 0) continue;
     const auto box = [&](std::size_t from, std::size_t to, std::string_view css, double top, double tall) {
-      const double begin = x.at(map.moments[from]), end = end_of(to);
+      const double begin = x.at(std::max(x.from, map.moments[from])), end = end_of(to);
       if (map.moments[from] < x.to && end > begin) svg.rect(css, begin, top, end - begin, tall);
     };
     runs(

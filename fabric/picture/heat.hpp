@@ -17,7 +17,7 @@ struct HeatMap {
   std::string title{}, x_label{};
   std::string value_name{}, held_name{};  // meaning of dark, and of the underline
   std::vector<double> moments{};          // ascending; each lasts until the next one, the last until x_to
-  double x_to = 0;
+  double x_from = 0, x_to = 0;            // the rest is cut off
   std::vector<HeatRow> rows{};
 };
 

@@ -284,6 +284,8 @@ void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
   const Packet packet = net_.packets[index];
   if (packet.kind == live_kind) {
     if (packet.psn != 0) slow_down_by_notification(flows_[packet.psn - 1]);
+    ++net_.totals.live_packets;
+    net_.totals.live_bytes += packet.bytes;
     return live_.arrived(index);
   }
   if (by_acknowledgements(net_.transport.control)) arriving_ = net_.packets.report(index);

@@ -20,7 +20,7 @@ class Report {
       : simulation_(simulation), fabric_(simulation.fabric()), summary_(summary), title_(title) {}
 
   std::string text() {
-    out_ = page_begin(title_.name + ": weir sim");
+    out_ = page_begin(title_.name + ": " + title_.program);
     head();
     tiles();
     incidents();
@@ -66,13 +66,11 @@ class Report {
   void tiles() {
     const auto& totals = summary_.totals;
     out_ += "<div class=\"tiles\">\n";
-    tile(fmt::format("{} / {}", summary_.finished, summary_.flows), "flows finished",
-         summary_.finished < summary_.flows);
-    const bool some = summary_.finished != 0;
-    tile(some ? time(summary_.completion_us.p50) : "none", "completion time, median");
-    tile(some ? time(summary_.completion_us.p99) : "none", "completion time, 99th percentile");
-    tile(some ? fmt::format("{:.2f}", summary_.slowdown.p99) : "none", "slowdown, 99th percentile");
-    tile(rate_text(summary_.goodput_gbps), "goodput, all hosts");
+    if (totals.live_packets != 0) {
+      tile(short_number(static_cast<double>(totals.live_packets)), "packets of programs that arrived");
+      tile(short_number(static_cast<double>(totals.live_bytes)) + "B", "of programs, headers included");
+    }
+    if (summary_.flows != 0) flow_tiles();
     tile(fmt::format("{}", totals.lossless_drops), "drops in lossless classes", totals.lossless_drops != 0);
     tile(fmt::format("{}",
                      totals.ingress_drops - totals.lossless_drops + totals.egress_drops + totals.link_drops),
@@ -84,6 +82,16 @@ class Report {
     tile(short_number(static_cast<double>(summary_.buffer_most_bytes)) + "B",
          "shared buffer, most in a switch");
     out_ += "</div>\n";
+  }
+
+  void flow_tiles() {
+    tile(fmt::format("{} / {}", summary_.finished, summary_.flows), "flows finished",
+         summary_.finished < summary_.flows);
+    const bool some = summary_.finished != 0;
+    tile(some ? time(summary_.completion_us.p50) : "none", "completion time, median");
+    tile(some ? time(summary_.completion_us.p99) : "none", "completion time, 99th percentile");
+    tile(some ? fmt::format("{:.2f}", summary_.slowdown.p99) : "none", "slowdown, 99th percentile");
+    tile(rate_text(summary_.goodput_gbps), "goodput, all hosts");
   }
 
   void collectives() {

@@ -36,9 +36,10 @@ struct PfcCounters {
 
 struct Totals {
   std::uint64_t events = 0;
-  std::uint64_t hops = 0;  // packets that reached the end of a wire
-  std::uint64_t delivered_bytes = 0;
-  std::uint64_t ingress_drops = 0;  // lossless and lossy, at the priority group
+  std::uint64_t hops = 0;                          // packets that reached the end of a wire
+  std::uint64_t delivered_bytes = 0;               // payload of simulated flows
+  std::uint64_t live_packets = 0, live_bytes = 0;  // of programs, that reached their hosts, with headers
+  std::uint64_t ingress_drops = 0;                 // lossless and lossy, at the priority group
   std::uint64_t lossless_drops = 0;
   std::uint64_t egress_drops = 0;
   std::uint64_t link_drops = 0;

@@ -21,6 +21,7 @@ class OverTime {
         fabric_(simulation.fabric()),
         series_(simulation.series()),
         end_(end_of_interest(simulation)),
+        begin_(begin_of_interest(simulation, end_)),
         unit_(to_us(end_) > 3000 ? "ms" : "us"),
         us_(to_us(end_) > 3000 ? 1000 : 1) {
     stands_still_ =
@@ -40,8 +41,11 @@ class OverTime {
   void figure(const std::string& picture) { out_ += "<figure>" + picture + "</figure>\n"; }
 
   Plot plot(std::string title, std::string y) const {
-    return {
-        .title = std::move(title), .x_label = unit_, .y_label = std::move(y), .x_from = 0, .x_to = at(end_)};
+    return {.title = std::move(title),
+            .x_label = unit_,
+            .y_label = std::move(y),
+            .x_from = at(begin_),
+            .x_to = at(end_)};
   }
 
   // If nothing moves until the end there are no samples, so continue the line level.
@@ -51,7 +55,10 @@ class OverTime {
 
   void goodput() {
     const auto& rows = series_.totals;
-    Plot goodput = plot("Goodput of all hosts", "Gb/s");
+    Plot goodput =
+        plot(simulation_.totals().live_packets == 0 ? "Goodput of all hosts"
+                                                    : "What arrives at all hosts, headers included",
+             "Gb/s");
     goodput.filled = true;
     Line line{"goodput", {{0.0, 0.0}}};
     for (std::size_t i = 1; i < rows.size(); ++i)
@@ -67,7 +74,11 @@ class OverTime {
   }
 
   void counts() {
-    Plot counts = plot("Flows under way, and queues stopped by PFC", "number");
+    const bool flows = !simulation_.results().empty();
+    if (!flows && std::ranges::all_of(series_.totals, [](auto& row) { return row.queues_paused == 0; }))
+      return;
+    Plot counts =
+        plot(flows ? "Flows under way, and queues stopped by PFC" : "Queues stopped by PFC", "number");
     Line alive{"flows", {}, true}, paused{"stopped queues", {}, true};
     for (const auto& row : series_.totals) {
       alive.points.emplace_back(at(row.time), row.flows_alive);
@@ -75,7 +86,8 @@ class OverTime {
     }
     to_the_end(alive);
     to_the_end(paused);
-    counts.lines = {std::move(alive), std::move(paused)};
+    if (flows) counts.lines.push_back(std::move(alive));
+    counts.lines.push_back(std::move(paused));
     figure(svg(counts));
   }
 
@@ -165,6 +177,7 @@ class OverTime {
                 .x_label = unit_,
                 .value_name = "bytes in the queue, to",
                 .held_name = "stopped by PFC",
+                .x_from = at(begin_),
                 .x_to = at(end_)};
     for (const auto& row : series_.totals) map.moments.push_back(at(row.time));
     for (const auto k : keys) {
@@ -197,7 +210,7 @@ class OverTime {
   const Simulation& simulation_;
   const Fabric& fabric_;
   const Series& series_;
-  Ticks end_;
+  Ticks end_, begin_;
   std::string unit_;
   double us_;  // microseconds per unit
   bool stands_still_ = false;
@@ -219,9 +232,23 @@ Ticks end_of_interest(const Simulation& simulation) {
   return std::min(simulation.now(), last + last / 10 + simulation.series().interval);
 }
 
+Ticks begin_of_interest(const Simulation& simulation, Ticks end) {
+  constexpr std::uint64_t little = 100;  // a part of all bytes
+  const Series& series = simulation.series();
+  if (series.totals.empty()) return 0;
+  const std::uint64_t all = series.totals.back().delivered_bytes;
+  const auto first = std::ranges::find_if(series.totals, [&](const TotalSample& row) {
+    return row.delivered_bytes > all / little || row.flows_alive != 0 || row.queues_paused != 0;
+  });
+  if (first == series.totals.end() || first->time < end / 2) return 0;
+  return first->time - std::min(first->time, series.interval);
+}
+
 std::string over_time(const Simulation& simulation) {
   if (simulation.series().totals.size() < 3) return {};
-  return "<h2>The fabric over time</h2>\n" + OverTime(simulation).text();
+  const Ticks begin = begin_of_interest(simulation, end_of_interest(simulation));
+  const std::string from = begin == 0 ? "" : fmt::format(", from {:.3f} ms on", to_us(begin) / 1000);
+  return "<h2>The fabric over time" + from + "</h2>\n" + OverTime(simulation).text();
 }
 
 }  // namespace weir::fabric::sim

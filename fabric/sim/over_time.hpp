@@ -10,6 +10,9 @@ namespace weir::fabric::sim {
 // The time of the last change, plus a tenth; or the end of the run if that is earlier. So a deadlock is
 // visibly at a standstill, and what led to it is visible, too.
 Ticks end_of_interest(const Simulation& simulation);
+// 0, unless for more than half of the time until `end` next to nothing arrived: then where that changes.
+// Programs take their time before they send much.
+Ticks begin_of_interest(const Simulation& simulation, Ticks end);
 
 std::string over_time(const Simulation& simulation);
 

@@ -85,7 +85,8 @@ void Samples::keep(std::uint32_t flows_alive) {
       series_.switches.push_back(
           {net_.now, n, pool.used * pool.cell_bytes, pool.headroom_used * pool.cell_bytes});
   }
-  series_.totals.push_back({net_.now, net_.totals.delivered_bytes, flows_alive, held});
+  series_.totals.push_back(
+      {net_.now, net_.totals.delivered_bytes + net_.totals.live_bytes, flows_alive, held});
   while (series_.totals.size() > net_.run.most_samples ||
          series_.queues.size() + series_.switches.size() > most_queue_rows) {
     series_.interval *= 2;

@@ -30,7 +30,7 @@ struct SwitchSample {
 
 struct TotalSample {
   Ticks time;
-  std::uint64_t delivered_bytes;  // since the start
+  std::uint64_t delivered_bytes;  // since the start; of programs, with headers
   std::uint32_t flows_alive;
   std::uint32_t queues_paused;
 };

@@ -48,6 +48,7 @@ struct RunTitle {
   std::vector<std::string> workloads;
   const Network* network = nullptr;  // source of the simulated Fabric; null: no map in the report
   std::string ports_file;            // what was written beside the report with all ports; empty: nothing
+  std::string program = "weir sim";  // that made the report
 };
 
 // The texts of the result files. Equal runs give equal bytes.

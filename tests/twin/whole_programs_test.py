@@ -407,6 +407,27 @@ class OthersPrograms(unittest.TestCase):
                 self.assertIn(f"allreduce: {ranks} ranks, right", out)
                 self.assertRegex(out, packets)
 
+    def test_an_all_reduce_shows_where_packets_wait(self):
+        if shutil.which("mpirun") is None or shutil.which("mpicc") is None:
+            self.skipTest("no Open MPI")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["mpicc", "-O2", "-o", f"{folder}/allreduce", f"{SCENARIOS}/allreduce.c"], check=True)
+            with open(f"{SCENARIOS}/allreduce.toml") as file:
+                text = file.read()
+            text = text.replace('"./allreduce"', f'"{folder}/allreduce", "1", "2"').replace("twin/scenarios/remote_shell.py", f"{SCENARIOS}/remote_shell.py")
+            if os.geteuid() == 0:
+                text = text.replace('"mpirun",', '"mpirun", "--allow-run-as-root",')
+            out = run(text, "--report", f"{folder}/page.html")
+            with open(f"{folder}/page.html") as file:
+                page = file.read()
+        self.assertEqual(len(re.findall(r"^1 MiB over 4 ranks: \d+ us, [\d.]+ Gbit/s on each link$", out, re.M)), 2, out)
+        packets = int(re.search(r"(\d+) packets delivered", out)[1])
+        self.assertGreater(packets, 2 * 4 * 2 * 3 * 64)  # each rank sends 2 (ranks - 1) / ranks of a MiB, in 4 KiB and acknowledgements
+        for shown in ("packets of programs that arrived", "What arrives at all hosts, headers included", "Egress queues, longest", "weir fabric run"):
+            self.assertTrue(shown in page, shown)
+        self.assertFalse("flows finished" in page)
+        self.assertTrue(re.search(r"The fabric over time, from [1-9][\d.]* ms on", page))
+
     def test_redis_answers(self):
         if shutil.which("redis-server") is None:
             self.skipTest("no Redis")

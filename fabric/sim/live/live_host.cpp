@@ -15,6 +15,7 @@ void Simulation::send_live(const LivePacket& packet, Ticks at) {
   if (packet.kind == LivePacket::Kind::data)
     if (const std::uint32_t slot = live_flow(packet); slot != none)
       return send_live_data(packet, index, slot);
+  if (packet.kind == LivePacket::Kind::notification) ++net_.totals.cnps;
   if (packet.kind == LivePacket::Kind::notification && net_.transport.control == CongestionControl::dcqcn) {
     const std::uint32_t slot = live_.flow_of(packet.destination, packet.queue_pair);
     if (slot != none) net_.packets[index].psn = slot + 1;
