@@ -150,7 +150,7 @@ void Requester::answered(std::uint64_t now_ns, Psn end) {
   charged = std::min(charged, in_flight_);
   in_flight_ -= charged;
   window_.left(charged);
-  window_.acknowledged(charged);
+  window_.acknowledged(charged, now_ns, smoothed_rtt_ns_);
   while (!unanswered_.empty() && unanswered_.front() < una_) unanswered_.pop_front();
   if (timed_psn_ && *timed_psn_ < una_) {
     const std::uint64_t round_trip = now_ns - timed_ns_;

@@ -24,11 +24,13 @@ congestion::DcqcnParameters parameters_of(const Window::Limits& limits) {
 
 }  // namespace
 
-void Window::acknowledged(std::uint64_t charged) {
+void Window::acknowledged(std::uint64_t charged, std::uint64_t now_ns, std::uint64_t round_trip_ns) {
+  const bool late = round_trip_ns >= late_ns && now_ns >= held_down_until_ns_.load(std::memory_order_relaxed);
+  const std::uint32_t most = late ? limits_.most_of_late : limits_.most;
   const std::uint32_t now = bytes();
-  const bool doubles = now < threshold_.load(std::memory_order_relaxed);
+  const bool doubles = now < threshold_.load(std::memory_order_relaxed) || (late && now >= limits_.most);
   const std::uint64_t more = doubles ? charged : charged * grows_by / now;
-  bytes_.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(now + more, limits_.most)),
+  bytes_.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(now + more, most)),
                std::memory_order_relaxed);
 }
 
@@ -36,7 +38,8 @@ void Window::lost(std::uint64_t now_ns, std::uint64_t round_trip_ns) {
   const std::uint64_t last = last_loss_ns_.load(std::memory_order_relaxed);
   if (last != 0 && now_ns - last < round_trip_ns) return;
   last_loss_ns_.store(now_ns, std::memory_order_relaxed);
-  const std::uint32_t half = std::max(bytes() / 2, limits_.least);
+  if (bytes() > limits_.most) held_down_until_ns_.store(now_ns + held_down_ns, std::memory_order_relaxed);
+  const std::uint32_t half = std::clamp(bytes() / 2, limits_.least, limits_.most);
   threshold_.store(half, std::memory_order_relaxed);
   bytes_.store(half, std::memory_order_relaxed);
 }

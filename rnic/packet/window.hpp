@@ -1,9 +1,11 @@
 // How many bytes may be on their way to one destination process, all queue pairs together.
 //
 // What limits it is the receive buffer of the other end's socket, which nobody tells us of: a small window
-// that grows with what is acknowledged and halves when something was lost. Shared by the requesters of a
-// destination, which run in several threads: every member is an atomic of its own, and being off by a packet
-// does no harm.
+// that grows with what is acknowledged and halves when something was lost. While answers take as long as a
+// process waits for a processor, the window may be larger, as a transfer would else move one window in each
+// time slice; that is given up for a while when the buffer turns out not to hold as much. Shared by the
+// requesters of a destination, which run in several threads: every member is an atomic of its own, and being
+// off by a packet does no harm.
 //
 // Where switches mark packets (ECN) the other end sends congestion notifications, and a second limit follows
 // DCQCN, counted in bytes on their way instead of bits a second: what acknowledgements let go is paced by the
@@ -25,7 +27,10 @@ class Window {
   // In bytes as charge() counts them.
   struct Limits {
     std::uint32_t first = 128 * 1024, least = 8 * 1024, most = 320 * 1024;
+    std::uint32_t most_of_late = 2048 * 1024;  // to a destination that answers late
   };
+  static constexpr std::uint64_t late_ns = 1'000'000;  // a smoothed round trip of this length is late
+  static constexpr std::uint64_t held_down_ns = 10'000'000'000;  // after a loss above `most`
   Window() : Window(Limits{}) {}
   explicit Window(const Limits& limits) : limits_(limits), bytes_(limits.first) {}
 
@@ -46,7 +51,7 @@ class Window {
     in_flight_.fetch_sub(static_cast<std::int64_t>(charged), std::memory_order_relaxed);
   }
   // Acknowledged: it grows, doubling each round trip until the first loss, then by a packet each round trip.
-  void acknowledged(std::uint64_t charged);
+  void acknowledged(std::uint64_t charged, std::uint64_t now_ns, std::uint64_t round_trip_ns);
   // Halves, once for everything that was lost in one round trip.
   void lost(std::uint64_t now_ns, std::uint64_t round_trip_ns);
   RunLength runs;
@@ -67,6 +72,8 @@ class Window {
   std::atomic<std::int64_t> in_flight_{0};
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::uint64_t> last_loss_ns_{0};
+  std::atomic<std::uint64_t> held_down_until_ns_{
+      0};  // until then `most` is the most, whatever the round trip
 
   SpinLock notifying_;
   congestion::ReactionPoint reaction_;  // in bytes

@@ -208,17 +208,36 @@ TEST(Refusal, fails_its_request_behind_those_before_it) {
   }
 }
 
+constexpr std::uint64_t prompt_ns = 100'000, slow_ns = 8'000'000;
+
 TEST(Window, halves_when_something_was_lost_and_grows_again) {
   Window window({.first = 64 * 1024, .least = 8 * 1024, .most = 256 * 1024});
-  window.acknowledged(64 * 1024);
+  window.acknowledged(64 * 1024, 0, prompt_ns);
   EXPECT_EQ(window.bytes(), 128u * 1024);
   window.lost(1'000'000, 100'000);
   window.lost(1'050'000, 100'000);
   EXPECT_EQ(window.bytes(), 64u * 1024) << "once a round trip";
-  window.acknowledged(64 * 1024);
+  window.acknowledged(64 * 1024, 0, prompt_ns);
   EXPECT_EQ(window.bytes(), 65u * 1024) << "a packet each round trip";
   for (int i = 0; i < 10; ++i) window.lost(2'000'000 + i * 1'000'000ull, 100'000);
   EXPECT_EQ(window.bytes(), 8u * 1024);
+}
+
+TEST(Window, grows_beyond_its_limit_while_answers_are_late) {
+  Window window({.first = 64 * 1024, .least = 8 * 1024, .most = 256 * 1024, .most_of_late = 1024 * 1024});
+  const auto grow = [&](std::uint64_t now_ns, std::uint64_t round_trip_ns) {
+    for (int i = 0; i < 8; ++i) window.acknowledged(window.bytes(), now_ns, round_trip_ns);
+    return window.bytes();
+  };
+  EXPECT_EQ(grow(0, prompt_ns), 256u * 1024);
+  EXPECT_EQ(grow(0, slow_ns), 1024u * 1024);
+  EXPECT_EQ(grow(0, prompt_ns), 256u * 1024) << "the destination is prompt again";
+
+  ASSERT_EQ(grow(0, slow_ns), 1024u * 1024);
+  window.lost(1'000'000'000, slow_ns);
+  EXPECT_EQ(window.bytes(), 256u * 1024) << "its buffer does not hold as much";
+  EXPECT_EQ(grow(2'000'000'000, slow_ns), 256u * 1024);
+  EXPECT_EQ(grow(1'000'000'000 + Window::held_down_ns, slow_ns), 1024u * 1024);
 }
 
 TEST(Turn, is_a_run_of_packets_while_others_wait) {
