@@ -77,7 +77,7 @@ _weir_fabric() {
     fabric) if [[ $word != -* ]]; then _weir_choose "up run test ssh list ps top link down --help"; return; fi ;;
   esac
   if [[ $word == -* ]]; then
-    _weir_choose "--name --hosts --mtu --pcap --faults --fault --host --verify --report --stop-at --seed --seeds --fabric --interval --count --all --json --help"
+    _weir_choose "--name --hosts --flat --mtu --pcap --faults --fault --host --verify --report --stop-at --seed --seeds --fabric --interval --count --all --json --help"
   elif [[ ${words[2]} == up ]]; then
     _weir_files
   elif [[ ${words[2]} == link && $previous != link ]]; then

@@ -59,6 +59,7 @@ complete -c weir -x -n '__fish_seen_subcommand_from run trace fabric' -l fabric 
 complete -c weir -n '__fish_seen_subcommand_from fabric' -a 'up run test ssh list ps top link down'
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l name -d 'name of the new network'
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l hosts -d 'number of hosts, without a file'
+complete -c weir -f -n '__fish_seen_subcommand_from fabric' -l flat -d 'all hosts on one switch'
 complete -c weir -x -n '__fish_seen_subcommand_from fabric' -l mtu -d 'MTU of the interfaces'
 complete -c weir -r -n '__fish_seen_subcommand_from fabric' -l pcap -d 'write the packets of each host'
 complete -c weir -r -n '__fish_seen_subcommand_from fabric' -l faults -d 'file of faults'
