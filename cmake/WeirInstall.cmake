@@ -88,7 +88,7 @@ install(TARGETS ${cpp_libraries} EXPORT weir ARCHIVE DESTINATION lib COMPONENT d
 install(EXPORT weir NAMESPACE weir:: FILE weir-targets.cmake DESTINATION lib/cmake/weir COMPONENT dev)
 foreach(folder hash waiting transport rdma rpc tensor)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT dev
-    FILES_MATCHING PATTERN "*.hpp" PATTERN "c" EXCLUDE PATTERN "python" EXCLUDE
+    FILES_MATCHING PATTERN "*.hpp" PATTERN "c" EXCLUDE PATTERN "go" EXCLUDE PATTERN "python" EXCLUDE
     PATTERN "examples" EXCLUDE)
 endforeach()
 configure_package_config_file(${packages}/weir-config.cmake.in weir-config.cmake INSTALL_DESTINATION lib/cmake/weir
