@@ -11,30 +11,22 @@ namespace {
 
 bool is_large(std::size_t size) { return size >= smallest_large_block; }
 
-// A mapping of whole huge pages is laid where they fit.
+// In steps, so that a table that grows a little at a time is not moved each time.
 std::size_t mapped(std::size_t size) {
   return (size + smallest_large_block - 1) / smallest_large_block * smallest_large_block;
-}
-
-void ask_for_huge_pages(void* mapping, std::size_t size) {
-  madvise(mapping, mapped(size), MADV_HUGEPAGE);  // without them it is slower
 }
 
 void* new_block(std::size_t size) {
   if (!is_large(size)) return std::malloc(size);
   void* const mapping =
       mmap(nullptr, mapped(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapping == MAP_FAILED) return nullptr;
-  ask_for_huge_pages(mapping, size);
-  return mapping;
+  return mapping == MAP_FAILED ? nullptr : mapping;
 }
 
 void* remap(void* block, std::size_t old_size, std::size_t new_size) {
   if (mapped(new_size) == mapped(old_size)) return block;
   void* const mapping = mremap(block, mapped(old_size), mapped(new_size), MREMAP_MAYMOVE);
-  if (mapping == MAP_FAILED) return nullptr;
-  ask_for_huge_pages(mapping, new_size);
-  return mapping;
+  return mapping == MAP_FAILED ? nullptr : mapping;
 }
 
 }  // namespace

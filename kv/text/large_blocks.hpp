@@ -1,9 +1,11 @@
 // Lua's blocks of some megabytes: tables and texts that a script lets grow.
 //
 // No step of Lua divides them: it lets a table double, or copies a text, in one go, and the server's other
-// clients wait meanwhile. From the C library's heap most of that time went to pages: a copy when a block grew
-// elsewhere, and a fault for every 4 KiB of the new one. So these blocks are mappings of their own, which
-// grow without a copy and have huge pages where the system has them.
+// clients wait meanwhile. From the C library's heap much of that time went to a copy when a block grew
+// elsewhere. So these blocks are mappings of their own, which grow without a copy.
+//
+// They do not ask for huge pages: half of the steps end sooner with them, and the longest takes twice as long
+// (docs/threat-model.md, "Scripts").
 //
 // Threading: any; nothing is shared.
 #pragma once
