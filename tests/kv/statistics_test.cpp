@@ -220,7 +220,7 @@ TEST(ClientInfo, tells_what_runs_in_the_client) {
   WireClient a = server.connect();
   EXPECT_EQ(a.call({"CLIENT", "SETINFO", "lib-name", "redis-py"}), "+OK\r\n");
   EXPECT_EQ(a.call({"CLIENT", "SETINFO", "LIB-VER", "5.0.1"}), "+OK\r\n");
-  EXPECT_THAT(a.call({"CLIENT", "INFO"}), HasSubstr(" lib-name=redis-py lib-ver=5.0.1\n"));
+  EXPECT_THAT(a.call({"CLIENT", "INFO"}), HasSubstr(" lib-name=redis-py lib-ver=5.0.1 "));
   EXPECT_EQ(a.call({"CLIENT", "SETINFO", "LIB-VER", "a b"}),
             "-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n");
   EXPECT_EQ(a.call({"CLIENT", "SETINFO", "LIB", "a"}), "-ERR Unrecognized option 'LIB'\r\n");
