@@ -95,8 +95,8 @@ class ClientCore : public FrameLink {
     std::uint16_t flags = 0;
     FrameKind kind = FrameKind::request;  // or ping, which pong answers
     std::uint8_t codec = 0;
-    std::uint64_t schema = 0;   // that it told of, or 0
-    std::string_view function;  // its name, if the program has its types
+    std::uint64_t schema = 0;     // that it told of, or 0
+    std::string_view function{};  // its name, if the program has its types
   };
   // Starts a request. Append the arguments (about `expected` bytes), then commit() sends it.
   Result<Draft> begin(std::uint64_t method, BodySize expected = 0);

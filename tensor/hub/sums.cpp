@@ -20,7 +20,7 @@ Result<void> can_be_added(const Metadata& metadata) {
 
 Sums::Stay Sums::enter(Addition addition) {
   const bool first = entries_.empty();
-  entries_.push_back({.addition = std::move(addition)});
+  entries_.emplace_back().addition = std::move(addition);
   if (first) begun_();
   return {*this, std::prev(entries_.end())};
 }

@@ -43,10 +43,10 @@ class TwoHosts : public TwoNics {
   }
   Path path_from_a() const {
     return {.via = Via::packets,
-            .source = a_gid,
-            .destination = b_gid,
             .send_psn = 0xfffff0,
             .receive_psn = 77,
+            .source = a_gid,
+            .destination = b_gid,
             .interface = interface,
             .process = b_number};
   }

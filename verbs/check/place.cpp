@@ -179,19 +179,16 @@ bool is_checker(const void* code) {
 
 Place place_here() {
   std::array<void*, 2 * Place::max_frames> all{};
-  const int count = ::backtrace(all.data(), static_cast<int>(all.size()));
-  int first = 0;
+  const auto count = static_cast<std::size_t>(::backtrace(all.data(), static_cast<int>(all.size())));
+  std::size_t first = 0;
   // AddressSanitizer stands in front of backtrace(), so that its frame is the first.
-  while (first + 1 < count && !is_checker(all[static_cast<std::size_t>(first)]) &&
-         is_checker(all[static_cast<std::size_t>(first + 1)]))
-    ++first;
-  while (first < count && is_checker(all[static_cast<std::size_t>(first)])) ++first;
-  int last = first;
-  while (last < count && is_of_rdma_libraries(all[static_cast<std::size_t>(last)])) ++last;
+  while (first + 1 < count && !is_checker(all[first]) && is_checker(all[first + 1])) ++first;
+  while (first < count && is_checker(all[first])) ++first;
+  std::size_t last = first;
+  while (last < count && is_of_rdma_libraries(all[last])) ++last;
   if (last != count) first = last;
   Place place;
-  for (std::size_t i = 0; i < Place::max_frames && first < count; ++i, ++first)
-    place.frames[i] = all[static_cast<std::size_t>(first)];
+  for (std::size_t i = 0; i < Place::max_frames && first < count; ++i, ++first) place.frames[i] = all[first];
   return place;
 }
 
