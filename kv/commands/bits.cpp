@@ -113,7 +113,7 @@ bool parse_range(const Call& call, std::size_t at, std::string_view text, BitRan
   return true;
 }
 
-// The text at the key; empty, which has no range to be checked against, if there is none.
+// The text at the key. A key that does not exist has an empty one, against which a range is not checked.
 std::string_view text_or_nothing(const Record* record) {
   return record == nullptr ? std::string_view() : record->value.text().view();
 }

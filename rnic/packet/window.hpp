@@ -72,8 +72,8 @@ class Window {
   std::atomic<std::int64_t> in_flight_{0};
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::uint64_t> last_loss_ns_{0};
-  std::atomic<std::uint64_t> held_down_until_ns_{
-      0};  // until then `most` is the most, whatever the round trip
+  // Until then `most` is the most, whatever the round trip.
+  std::atomic<std::uint64_t> held_down_until_ns_{0};
 
   SpinLock notifying_;
   congestion::ReactionPoint reaction_;  // in bytes

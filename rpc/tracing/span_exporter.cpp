@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t max_head_bytes = 4096;  // of an answer: only its first line counts
 constexpr int max_pause_doublings = 4;
 
-// "HTTP/1.1 200 OK"; 0: it is none.
+// The status of "HTTP/1.1 200 OK"; 0: the line has no status.
 int status_of(std::string_view answer) {
   constexpr std::size_t code_at = 9, code_size = 3;
   int status = 0;

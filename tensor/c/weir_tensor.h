@@ -263,7 +263,7 @@ WEIR_TENSOR_API int weir_tensor_push(weir_tensor_peer* peer, const char* name,
                                      int64_t timeout_us, uint64_t* version, weir_tensor_error* error);
 
 /* Adds the arrays to the newest version of `name` at the hub, element by element, and makes the sum a new
- * version; where there is none, they become the first. Sums of one name are made one after the other, so
+ * version; under a new name they become the first. Sums of one name are made one after the other, so
  * that none is lost. Floats of 16, 32 and 64 bits (both kinds of 16), and integers, which wrap. Otherwise as
  * weir_tensor_push; WEIR_TENSOR_SUPERSEDED: somebody published under the name meanwhile, and nothing was
  * added. */
